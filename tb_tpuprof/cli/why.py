@@ -66,7 +66,7 @@ def _facts(finding: Finding) -> list[tuple[str, str]]:
     """All facts of a finding except its sentence, by name."""
     return [
         ("Why", finding.reason),
-        ("Expected gain", gain_text(finding)),
+        ("Expected gain", gain_text(finding.gain_ps)),
         ("Evidence", "; ".join(item.text for item in finding.evidence)),
         ("Confidence", finding.confidence),
         ("Capture with", finding.capture_option),

@@ -71,6 +71,7 @@ def payload_object(payload: Payload, column_fields: ColumnFields) -> dict[str, A
             }
             for name, scalar in payload.scalars.items()
         },
+        "tiles": list(payload.tiles),
         "tables": {name: _table(table, column_fields) for name, table in payload.tables.items()},
         "diagnostics": [
             {"severity": d.severity, "message": d.message, "remedy": d.remedy} for d in payload.diagnostics

@@ -51,6 +51,7 @@ def payload_schema(tool: Tool, question: Question) -> Schema:
         "verdict": _VERDICT,
         "is_diagnosed": {"type": "boolean"},
         "scalars": _members(question.scalars, _scalar),
+        "tiles": _TEXTS,
         "tables": _members(question.tables, _table),
         "diagnostics": {"type": "array", "items": _DIAGNOSTIC},
     }

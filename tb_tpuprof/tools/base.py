@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from tb_tpuprof.tools.payload import Payload
 from tb_tpuprof.tools.spec import DeclarationError, ScalarSpec, TableSpec
+from tb_tpuprof.tools.tiles import Tile
 
 if TYPE_CHECKING:
     from tb_tpuprof.session import Session
@@ -107,7 +108,8 @@ class Declaration:
     """The declaration of one page of the profiler.
 
     `group` is its heading in the menu (see `docs/tools/README.md`). `view`, `params`, `tables` and
-    `scalars` are the page's; `questions` are the others. Without `needs_trace` it also has something to
+    `scalars` are the page's; `questions` are the others. `tiles`: which scalars the page may show at its top;
+    None: all of them. Without `needs_trace` it also has something to
     show for runs that hold only programs.
     """
 
@@ -120,6 +122,7 @@ class Declaration:
     params: tuple[Param, ...] = ()
     tables: tuple[TableSpec, ...] = ()
     scalars: tuple[ScalarSpec, ...] = ()
+    tiles: tuple[Tile, ...] | None = None
     questions: tuple[Question, ...] = ()
     hosts: Literal["one", "many"] = "many"
     files: tuple[File, ...] = ()

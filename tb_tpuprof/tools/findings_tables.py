@@ -94,7 +94,7 @@ def cause_color(cause: Cause, kind: str) -> str:
 def findings_table(diagnosis: Diagnosis, kind: str, n_hosts: int = 1) -> Table:
     """One row per finding, by gain."""
     rows = diagnosis.findings
-    places = [_place(finding) for finding in rows]
+    places = [place(finding) for finding in rows]
     return FINDINGS.fill(
         {
             "cause": [finding.cause.label for finding in rows],
@@ -114,9 +114,9 @@ def findings_table(diagnosis: Diagnosis, kind: str, n_hosts: int = 1) -> Table:
             "docs": [finding.docs for finding in rows],
             "meaning": [_MEANINGS[finding.cause] for finding in rows],
             "evidence": ["; ".join(part.text for part in finding.evidence) for finding in rows],
-            "evidence_host": [place.host if place else "" for place in places],
-            "evidence_start_ps": [place.start_ps if place else _NAN for place in places],
-            "evidence_end_ps": [place.end_ps if place else _NAN for place in places],
+            "evidence_host": [one.host if one else "" for one in places],
+            "evidence_start_ps": [one.start_ps if one else _NAN for one in places],
+            "evidence_end_ps": [one.end_ps if one else _NAN for one in places],
         },
         f"by gain; {_base(diagnosis, n_hosts)}",
     )
@@ -144,6 +144,6 @@ def _base(diagnosis: Diagnosis, n_hosts: int) -> str:
     )
 
 
-def _place(finding: Finding) -> Evidence | None:
+def place(finding: Finding) -> Evidence | None:
     """The first piece of evidence with a place on the timeline."""
     return next((piece for piece in finding.evidence if piece.start_ps >= 0), None)

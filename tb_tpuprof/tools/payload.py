@@ -121,6 +121,8 @@ class Payload:
     scalars: Mapping[str, Scalar] = field(default_factory=dict)
     verdict: Verdict | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
+    tiles: tuple[str, ...] = ()
+    """The scalars that the page shows at its top, in this order."""
     is_diagnosed: bool = True
     """False: the verdict does not include the diagnosis yet, because computing it takes a while.
     """

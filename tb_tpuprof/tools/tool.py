@@ -16,6 +16,7 @@ from tb_tpuprof.tools.arguments import validate_hosts, validate_params
 from tb_tpuprof.tools.base import Availability, Declaration, File, Params, Question
 from tb_tpuprof.tools.payload import Payload
 from tb_tpuprof.tools.plain_decoder import plain_decoder_diagnostics
+from tb_tpuprof.tools.tiles import shown_tiles, tiles
 from tb_tpuprof.tools.unreadable import available_readable, of_readable, view_readable
 from tb_tpuprof.tools.verdicts import await_limits, is_diagnosed
 
@@ -59,8 +60,10 @@ class Tool(Declaration):
                 await_limits(self.name, session, chosen.hosts)
             payload = view_readable(self, asked_question.view, session, chosen, validated)
         asked_question.check(payload)
+        declared = tiles(*payload.scalars) if self.tiles is None else self.tiles
         return replace(
             payload,
+            tiles=() if question else shown_tiles(declared, payload.scalars),
             diagnostics=(*plain_decoder_diagnostics(), *payload.diagnostics),
             is_diagnosed=payload.is_diagnosed
             and (bool(question) or is_diagnosed(self.name, session, payload.hosts)),

@@ -8,7 +8,7 @@ no diagnosis, or no finding             the page's own verdict
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -165,10 +165,14 @@ def _is_quick(session: Session, hosts: Sequence[str]) -> bool:
 
 
 def with_limits(
-    tool: str, verdict: Verdict | None, limits: JobLimits | None, is_named: bool = False
+    tool: str,
+    verdict: Verdict | None,
+    limits: JobLimits | None,
+    is_named: bool = False,
+    is_first: bool = False,
 ) -> Verdict | None:
     """The page's verdict combined with the job's limits (see the module). `is_named`: its text already names
-    the limit.
+    the limit; `is_first`: the limit comes first, because the page has little to say.
     """
     top = limits.top if limits else None
     if verdict is None or limits is None or top is None:
@@ -182,37 +186,43 @@ def with_limits(
         )
         color, steps = (
             cause_color(top.cause, limits.kind),
-            (*others, NextStep("See how to fix it", "overview_page")),
+            (next_step("See how to fix it", "overview_page", top.gain_ps), *others),
         )
-        details = (*reasons(top, tool not in _OWN_REASON), *verdict.details)
+        reason = () if tool in _OWN_REASON or not top.reason else (top.reason,)
+        details = (*reason, *verdict.details)
         return replace(
             verdict, level=limits.diagnosis.level, text=text, category=color, details=details, next=steps
         )
     if not limits.are_elsewhere(tool):
         return verdict
-    text = verdict.text if is_named else f"{verdict.text} {limit_sentence(top)}"
-    return replace(verdict, text=text, next=(NextStep("See what limits this job", "overview_page"), *others))
-
-
-def reasons(top: Finding, with_reason: bool = True) -> tuple[str, ...]:
-    """The details of a finding: why it costs time, and the expected gain."""
-    gain = gain_text(top)
-    return tuple(
-        text
-        for text in (
-            top.reason if with_reason else "",
-            f"Expected gain without this cause: {gain}." if gain else "",
-        )
-        if text
+    text = verdict.text
+    if not is_named:
+        text = f"{limit_sentence(top)} {text}" if is_first else f"{text} {limit_sentence(top)}"
+    return replace(
+        verdict,
+        text=text,
+        next=(next_step("See what limits this job", "overview_page", top.gain_ps), *others),
     )
 
 
-def gain_text(finding: Finding) -> str:
-    """`9.00 ms to 12.0 ms per step`; empty if no model estimates it."""
-    if not finding.gain_ps:
+def next_step(
+    text: str,
+    tool: str,
+    gain_ps: tuple[float, float] | None,
+    params: Mapping[str, str] | None = None,
+    how: str = "",
+) -> NextStep:
+    """A link with the gain to expect, if a model estimates it. `how`: the change that brings it."""
+    gain, change = gain_text(gain_ps), f" with {how}" if how else ""
+    return NextStep(f"{text} (expected gain{change}: {gain})" if gain else text, tool, params or {})
+
+
+def gain_text(gain_ps: tuple[float, float] | None) -> str:
+    """`9.00 ms to 12.0 ms per step`; empty if no model estimates it, or nothing is gained."""
+    if not gain_ps or gain_ps[1] <= 0:
         return ""
-    low, high = (format_time(gain) for gain in finding.gain_ps)
-    if finding.gain_ps[0] <= 0:
+    low, high = (format_time(gain) for gain in gain_ps)
+    if gain_ps[0] <= 0:
         return f"up to {high} per step"
     return f"{low} to {high} per step" if low != high else f"{low} per step"
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tb_tpuprof.analysis.ops.async_ops import async_ops
-from tb_tpuprof.analysis.ops.category_sentence import host_categories, offload_wait_ps, without_steps_sentence
+from tb_tpuprof.analysis.ops.category_sentence import category_sentence, host_categories, offload_wait_ps
 from tb_tpuprof.analysis.ops.hlo import hlo_ops
 from tb_tpuprof.analysis.ops.hlo_record import HloOps
 from tb_tpuprof.analysis.ops.roofline import LIMITS, Roofs, rates
@@ -157,7 +157,7 @@ def test_a_done_s_own_time_gives_no_rate_among_framework_operations(trace: Trace
 
 def test_waiting_for_the_host_s_memory_is_told_apart(trace: Trace) -> None:
     assert offload_wait_ps(trace) == 2 * 3 * NS
-    sentence = without_steps_sentence(host_categories(trace))
+    sentence = category_sentence(host_categories(trace))
     assert "50.0% " not in sentence  # 10 of 18 ms
     assert (
         "55.6% of the operations' time on the TPU is waiting for asynchronous copies (`copy-done`): 10.0 ms "
@@ -172,9 +172,8 @@ def test_a_host_offload_is_called_so() -> None:
         DrawnEvent(OFFLOAD_DONE, 2 * US, 8 * US),
     ]
     trace = build([DrawnPlane("/device:TPU:0", {"XLA Ops": events}, PEAKS, METADATA)])
-    assert without_steps_sentence(host_categories(trace)) == (
-        "No steps were found, so there is no step time. 88.9% of the operations' time on the TPU is "
-        "waiting for host-offload copies (`async-done`): 8.00 µs."
+    assert category_sentence(host_categories(trace)) == (
+        "88.9% of the operations' time on the TPU is waiting for host-offload copies (`async-done`): 8.00 µs."
     )
 
 

@@ -98,7 +98,7 @@ def test_the_verdict_is_highly_moderately_possibly_or_not(row: str, level: str, 
         {"train": {"_r": 1}, **({"g": {"_ipl_stage_name": "g"}} if "<g>" in row else {})},
     )
     found = analysed(trace)
-    told = input_finding(found.steps, op_stats(trace), "CPU")
+    told = input_finding(found.steps, "CPU")
     assert told.level == level
     assert told.text.startswith(text)
     overview = finding(found.steps, op_stats(trace), "CPU")
@@ -109,7 +109,7 @@ def test_the_verdict_is_highly_moderately_possibly_or_not(row: str, level: str, 
 
 def test_without_steps_the_verdict_is_open() -> None:
     trace = drawing("main  [Iterator::Root::Map    ]")
-    told = input_finding(analysed(trace).steps, op_stats(trace), "CPU")
+    told = input_finding(analysed(trace).steps, "CPU")
     assert told.level == "unknown"
     assert "waits for input is unknown" in told.text
 

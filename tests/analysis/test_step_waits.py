@@ -41,7 +41,7 @@ def parts(found: Steps) -> dict[str, list[float]]:
 def said(trace: Trace) -> tuple[str, str]:
     """What the overview and the input's page say."""
     found = steps(trace)
-    return finding(found, op_stats(trace), "CPU").text, input_finding(found, op_stats(trace), "CPU").text
+    return finding(found, op_stats(trace), "CPU").text, input_finding(found, "CPU").text
 
 
 def numbered(*numbers: int) -> list[dict[str, int]]:
@@ -299,7 +299,7 @@ def test_untraced_time_of_steps_whose_fetch_is_traced_is_no_waiting_for_data() -
             )
         ]
     )
-    found = input_finding(steps(bare), op_stats(bare), "CPU")
+    found = input_finding(steps(bare), "CPU")
     assert (found.level, found.text) == (
         "good",
         "Not input-bound: each step waits 1.00 µs (1.00%) for data.",
@@ -338,8 +338,8 @@ def test_what_several_hosts_wait_for_is_their_mean() -> None:
 @pytest.mark.parametrize(
     ("explained", "text"),
     [
-        (0, "GPU idle: the GPU had no work for 60.0 µs (60.0%) of each step."),
-        (20, "GPU idle: the GPU had no work for 40.0 µs (40.0%) of each step, besides waits for data."),
+        (0, "The GPU is idle for 60.0 µs (60.0%) of each step: it waits for host work that was not"),
+        (20, "The GPU is idle for 40.0 µs (40.0%) of each step, besides waits for data: it waits"),
     ],
 )
 def test_idle_time_beyond_what_is_explained_is_not_called_all_of_it(explained: int, text: str) -> None:

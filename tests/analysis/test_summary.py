@@ -158,8 +158,14 @@ def test_hosts_without_steps_are_told_of() -> None:
             "Highly input-bound: each step waits",
         ),
         ({"HOST_WAIT_INPUT": 0.06, "HOST_COMPUTE": 0.94}, "CPU", "warn", "input", "Moderately input-bound"),
-        ({"HOST_COMPUTE": 0.5}, "CPU", "bad", "other", "Untraced: nothing"),
-        ({"DEVICE_COMPUTE_32": 0.9}, "GPU", "warn", "other", "GPU idle: the GPU had no work for"),
+        (
+            {"HOST_COMPUTE": 0.5},
+            "CPU",
+            "bad",
+            "other",
+            "of each step was not recorded: it is Python or other host work, or waiting",
+        ),
+        ({"DEVICE_COMPUTE_32": 0.9}, "GPU", "warn", "other", "The GPU is idle for"),
         (
             {"DEVICE_COMPUTE_32": 0.6, "DEVICE_COLLECTIVES": 0.4},
             "GPU",
@@ -172,7 +178,7 @@ def test_hosts_without_steps_are_told_of() -> None:
             "GPU",
             "bad",
             "kernel_launch",
-            "Highly launch-bound",
+            "Highly dispatch-bound",
         ),
         ({"DEVICE_COMPUTE_16": 0.99}, "GPU", "good", "device_compute", "Compute-bound: 99.0%"),
         ({"HOST_COMPUTE": 0.98}, "CPU", "good", "host_compute", "Compute-bound: 98.0%"),
@@ -187,18 +193,18 @@ def test_the_verdict_names_what_costs_most(
 
 
 def test_without_steps_the_largest_operation_is_named() -> None:
-    assert (
-        finding(no_steps(), NO_OPS, "CPU").text
-        == "No steps were found, so there is no step time, and no operations were traced either."
-    )
+    assert finding(no_steps(), NO_OPS, "CPU").text == "The trace has neither steps nor operations."
     ops = op_stats(drawing("main  [Add:Add  ]"))
     found = finding(no_steps(), ops, "CPU")
     assert found.level == "unknown"
-    assert "on the host, `Add` took the most time: 11.0 µs" in found.text
+    assert found.text == (
+        "The most expensive host operation is `Add`: 11.0 µs, 100% of the time of all host operations."
+    )
+    assert found.details == ("The trace has no steps, so there is no step time.",)
 
 
 def test_mixed_precision_is_suggested_where_compute_is_32_bit() -> None:
-    assert "mixed precision" in finding(made([0], 1000, DEVICE_COMPUTE_32=0.99), NO_OPS, "GPU").details[0]
+    assert "mixed precision" in finding(made([0], 1000, DEVICE_COMPUTE_32=0.99), NO_OPS, "GPU").advice[0]
 
 
 def test_notices_of_a_trace() -> None:

@@ -32,7 +32,7 @@ def open_graph(page: Page, server: Server, **state: str) -> None:
 def test_the_hottest_instruction_its_details_and_its_neighbours(page: Page, server: Server) -> None:
     open_graph(page, server)
     frame = frame_of(page)
-    expect(frame.get_by_role("region", name="Verdict")).to_contain_text("more than any other instruction")
+    expect(frame.get_by_role("region", name="Verdict")).to_contain_text("The most expensive instruction of")
     nodes = table(PAYLOAD, "nodes")
     expect(frame.locator(".gv-node")).to_have_count(len(nodes["name"]))
     expect(frame.locator(".gv-link")).to_have_count(PAYLOAD.tables["edges"].n_rows)

@@ -12,7 +12,6 @@ import pytest
 from tb_tpuprof.analysis.input.host import HOST_CATEGORIES, WAITING, host_time
 from tb_tpuprof.analysis.input.pipeline import InputPipeline, copy_fraction, input_part, input_pipeline
 from tb_tpuprof.analysis.ops.recommend import input_finding
-from tb_tpuprof.analysis.ops.stats import op_stats
 from tb_tpuprof.tools.input_pipeline_analyzer.view import TOOL
 from tb_tpuprof.tools.overview_page import view as overview_page
 from tb_tpuprof.tools.payload import Column, Payload
@@ -238,8 +237,7 @@ def test_events_grouped_as_the_peer_groups_them_lead_to_its_conclusion(name: str
     conclusion = answer(name, "input_pipeline_analyzer")[STEPS]["p"]["input_conclusion"]
     theirs = next(word for text, word in CONCLUSIONS.items() if text in conclusion)
     found = found_in(name, as_peer_groups=True)
-    session = open_session(name)
-    told = input_finding(found.steps, op_stats(session.trace(session.hosts[0])), found.hosts[0].kind)
+    told = input_finding(found.steps, found.hosts[0].kind)
     assert told.text.startswith(theirs)
 
 

@@ -19,6 +19,7 @@ from tb_tpuprof.tools.facts import FACTS
 from tb_tpuprof.tools.payload import Column, Payload, Scalar, Table
 from tb_tpuprof.units import format_fraction, format_time
 from tests.consistency.limits import contradictions
+from tests.consistency.opening import faults
 from tests.consistency.words import foreign_words, told_framework
 
 Pages = Mapping[str, Payload]
@@ -572,6 +573,12 @@ def limits_agree(pages: Pages) -> Iterator[Violation]:
         yield Violation("limits agree", page, text)
 
 
+def pages_open_well(pages: Pages) -> Iterator[Violation]:
+    """Tiles have values, each once; links stand once; pages that name the job's limit promise one gain."""
+    for page, text in faults(pages):
+        yield Violation("pages open well", page, text)
+
+
 def slow_hosts_agree(pages: Pages) -> Iterator[Violation]:
     """The overview and the pod viewer name the same excess of a slow host."""
     overview, pod = pages.get("overview_page"), pages.get("pod_viewer")
@@ -606,4 +613,5 @@ RULES: tuple[Callable[[Pages], Iterator[Violation]], ...] = (
     idle_times_agree,
     limits_agree,
     slow_hosts_agree,
+    pages_open_well,
 )

@@ -54,10 +54,12 @@ def told_limits(overview: Payload | None) -> Told | None:
     if overview is None or overview.verdict is None or "findings" not in overview.tables:
         return None
     rows, causes = _rows(overview.tables["findings"]), _rows(overview.tables["causes"])
-    top = next((row for row in rows if row["cause"] != WARM_UP), None)
-    said = str(top["finding"])[1:] if top else "computing"
-    if said not in overview.verdict.text:
-        return None
+    if overview.verdict.level == "good":  # the diagnosis found no cost worth naming, whatever the words
+        top = None
+    else:
+        top = next((row for row in rows if row["cause"] != WARM_UP), None)
+        if top is None or str(top["finding"])[1:] not in overview.verdict.text:
+            return None
     shares = [float(str(row["share"])) for row in (*rows, *causes) if row["cause"] == INPUT]
     of_input = frozenset(map(format_fraction, shares))
     return Told(

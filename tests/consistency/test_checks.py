@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from tb_tpuprof.tools.payload import Column, Diagnostic, Payload, Scalar, Subject, Table, Verdict
+from tb_tpuprof.tools.payload import Column, Diagnostic, NextStep, Payload, Scalar, Subject, Table, Verdict
 from tests.consistency.checks import Pages, slow_hosts_agree, violations, with_scalar
 from tests.consistency.words import foreign_words
 from tests.payload_columns import text_column
@@ -94,7 +94,8 @@ def pages() -> Pages:
     )
     roofline = Payload("roofline_model", "run", overview.hosts, {}, peaks)
     listed = {"chosen": _call("Filter"), "pipelines": _call("Filter")}
-    slow = Verdict("bad", f"{INPUT_BOUND} Its bottleneck is `Filter`.", "input")
+    fix = NextStep("See how to fix it (expected gain: 4.00 ps per step)", "overview_page")
+    slow = Verdict("bad", f"{INPUT_BOUND} Its bottleneck is `Filter`.", "input", next=(fix,))
     tf_data = Payload("tf_data_bottleneck_analysis", "run", overview.hosts, listed, {}, slow)
     return {one.tool: one for one in (overview, input_page, hlo, roofline, pod, tf_data)}
 
@@ -118,8 +119,9 @@ def _findings(cause: str, sentence: str, share: float) -> Table:
     return Table("Findings", (*columns, Column("share", "Share", np.array([share]), "fraction")))
 
 
-def _advice(text: str) -> Table:
-    return Table("What to do", (text_column("text", "What to do", (text,)),))
+def _advice(text: str, tool: str = "") -> Table:
+    columns = text_column("text", "What to do", (text,)), text_column("tool", "Page", (tool,))
+    return Table("What to do", columns)
 
 
 def _stragglers(excess_ps: float, gain_ps: float = 9.0) -> Table:
@@ -147,6 +149,12 @@ def subject(**changes: object) -> Change:
 
 def detail(text: str) -> Change:
     return lambda one: replace(one, verdict=replace(_verdict(one), details=(text,)))
+
+
+def links(*texts: str) -> Change:
+    """Links to the op profile; those about the job's limit go to the overview."""
+    steps = tuple(NextStep(text, "overview_page" if "limits" in text else "op_profile") for text in texts)
+    return lambda one: replace(one, verdict=replace(_verdict(one), next=steps))
 
 
 def _verdict(one: Payload) -> Verdict:
@@ -283,6 +291,38 @@ BROKEN: list[tuple[str, str, Change, str]] = [
         "overview_page",
         detail("Moderately communication-bound: …"),
         "whose first finding is Input",
+    ),
+    (
+        "pages open well",
+        "roofline_model",
+        lambda one: replace(one, tiles=("hbm",)),
+        "tile `hbm` has no value",
+    ),
+    ("pages open well", "overview_page", lambda one: replace(one, tiles=("n_steps",) * 7), "shows 7 tiles"),
+    (
+        "pages open well",
+        "overview_page",
+        lambda one: replace(
+            one,
+            scalars={**one.scalars, "idle": Scalar(0.4, "fraction", "Idle")},
+            tiles=("input_fraction", "idle"),
+        ),
+        "tiles `input_fraction` and `idle` are both 0.4",
+    ),
+    ("pages open well", "hlo_stats", links("See it", "See them"), "links twice"),
+    (
+        "pages open well",
+        "overview_page",
+        lambda one: links("See it")(
+            replace(one, tables={**one.tables, "recommendations": _advice("See it.", "op_profile")})
+        ),
+        "lists op_profile under Next and under What to do next",
+    ),
+    (
+        "pages open well",
+        "hlo_stats",
+        links("See what limits this job (expected gain: 5.00 ps per step)"),
+        "promise unlike gains",
     ),
     (
         "verdicts agree",

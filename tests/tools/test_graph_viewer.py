@@ -61,7 +61,9 @@ def test_without_times_the_entry_s_root_is_in_the_middle(session: Session) -> No
     assert set(table(payload, "nodes")["name"]) == {"fusion.4", "dot.3", "parameter.1", "parameter.2"}
     assert payload.scalars["op_time_ps"].value is None
     assert payload.verdict
-    assert payload.verdict.details[0] == "The trace has no events of it."
+    assert payload.verdict.text == (
+        "The graph is centered on `fusion.4` (fusion) of `jit_f(7)`. The trace has no events of it."
+    )
 
 
 def test_what_is_in_the_link_is_shown(session: Session) -> None:

@@ -73,7 +73,7 @@ def test_a_row_tells_times_work_and_what_binds() -> None:
     ("duration_us", "told"),
     [
         (4, "`fusion.1` is limited by HBM: it reaches 62.5% of peak HBM."),
-        (100, "`fusion.1` is below every limit: it reaches 2.50% of peak HBM at most."),
+        (100, "`fusion.1` is not limited by compute or memory: it reaches 2.50% of peak HBM at most."),
     ],
 )
 def test_what_waits_is_not_said_to_be_bound(duration_us: int, told: str) -> None:

@@ -58,18 +58,18 @@ def test_the_verdict_says_how_much_is_waited_and_where_the_time_goes() -> None:
     assert payload.verdict is not None
     assert (payload.verdict.level, payload.verdict.category) == ("bad", "input")
     assert payload.verdict.text.startswith("Highly input-bound: each step waits")
-    assert payload.verdict.details[1].startswith("Expected gain without this cause: ")
     assert (
-        payload.verdict.details[2]
-        == "On the host 100% of the time for input is demanded reads; `…::Map::TFRecord` is the largest "
+        payload.verdict.details[1]
+        == "On the host 100% of the time for input is on-demand reads; `…::Map::TFRecord` is the largest "
         "part of that, 100%."
     )
+    assert payload.verdict.next[0].text.startswith("See how to fix it (expected gain: ")
     assert [step.tool for step in payload.verdict.next] == [
+        "overview_page",
         "trace_viewer",
         "tf_data_bottleneck_analysis",
-        "overview_page",
     ]
-    assert set(payload.verdict.next[0].params) == {"start_ps", "end_ps"}
+    assert set(payload.verdict.next[1].params) == {"start_ps", "end_ps"}
 
 
 def test_tables_and_their_columns_agree() -> None:
@@ -87,10 +87,10 @@ def test_tables_and_their_columns_agree() -> None:
     assert scalar(payload, "input_fraction_min") == pytest.approx(min(steps["input_fraction"]))
     assert scalar(payload, "waiting_avg_ps") == pytest.approx(sum(waited) / 2)
     host = table(payload, "host_categories")
-    assert host["category"] == ["Enqueuing", "Preprocessing", "Advanced reads", "Demanded reads", "Other"]
+    assert host["category"] == ["Enqueuing", "Preprocessing", "Prefetched reads", "On-demand reads", "Other"]
     assert host["fraction"] == [0, 0, 0, 1, 0]
-    assert table(payload, "input_ops")["category"] == ["Demanded reads"]
-    assert table(payload, "advice")["category"] == ["Demanded reads", "Preprocessing"]
+    assert table(payload, "input_ops")["category"] == ["On-demand reads"]
+    assert table(payload, "advice")["category"] == ["On-demand reads", "Preprocessing"]
 
 
 def test_colours_are_the_frontends() -> None:
@@ -118,8 +118,8 @@ def test_the_worst_host_is_named() -> None:
     assert hosts["host"] == ["host", "host", "host"]
     assert hosts["input_fraction"] == sorted(hosts["input_fraction"], reverse=True)
     assert payload.verdict is not None
-    assert payload.verdict.details[2].startswith("host waits most: ")
-    assert "host waits least, 0 ps (0%)" in payload.verdict.details[2]
+    assert payload.verdict.details[1].startswith("host waits most: ")
+    assert "host waits least, 0 ps (0%)" in payload.verdict.details[1]
 
 
 def test_a_host_that_the_mean_hides_is_not_hidden(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_a_host_that_the_mean_hides_is_not_hidden(tmp_path: Path) -> None:
 def test_hosts_that_wait_alike_are_said_to() -> None:
     payload = TOOL.run(session_of(job(), job()), None, {})
     assert payload.verdict is not None
-    assert payload.verdict.details[2].startswith("Both hosts wait about equally")
+    assert payload.verdict.details[1].startswith("Both hosts wait about equally")
 
 
 def test_meanings_are_sentences() -> None:

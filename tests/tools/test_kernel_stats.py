@@ -158,7 +158,7 @@ def test_a_kernel_that_uses_tensor_cores_could_whatever_its_operation(tmp_path: 
         "volta_h884gemm": True,
         "add": False,
     }
-    assert payload.scalars["tensor_core_fraction"].note == "operations that could use them take 50.0%"
+    assert payload.scalars["tensor_core_fraction"].note == "eligible operations take 50.0%"
 
 
 def test_many_short_kernels_are_named(tmp_path: Path) -> None:

@@ -177,7 +177,7 @@ def test_a_steady_job_is_not_accused(tmp_path: Path) -> None:
     peak, capacity = (payload.scalars[name].value for name in ("lifetime_peak_bytes", "capacity_bytes"))
     assert (
         sentence
-        == f"Memory is not short: at least {format_bytes(capacity - peak)} were free at all times since the "
+        == f"Memory is not a constraint: at least {format_bytes(capacity - peak)} was free at all times since the "
         "process started."
     )
     assert table(payload, "memories")["floor_rise_bytes"] == [0]

@@ -63,8 +63,11 @@ def test_roofs_and_ridge(tpu: Session) -> None:
     assert cells(payload, "roofs")["ridge_flops_per_byte"][0] == pytest.approx(197e12 / 819e9)
     verdict = payload.verdict
     assert verdict
-    assert verdict.text == "55.6% of the operations' time is limited by HBM."
-    assert "48.8% of its roofline" in verdict.details[0]
+    assert verdict.text == (
+        "55.6% of the operations' time is limited by HBM. The program as a whole runs at 48.8% of its roofline, "
+        "idle time included."
+    )
+    assert " (expected gain at its roofline: up to " in verdict.next[0].text
 
 
 def test_hosts_are_summed(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -86,9 +89,8 @@ def test_a_cpu_has_points_but_no_roofs() -> None:
     assert payload.verdict.level == "unknown"
     ops = cells(payload, "ops")
     top = int(np.argmax(ops["total_self_time_ps"]))  # type: ignore[arg-type]
-    assert payload.verdict.text.startswith(
-        f"Peak rates are unknown, so no roofline is drawn. `{ops['op'][top]}` takes the most"
-    )
+    assert payload.verdict.text.startswith(f"`{ops['op'][top]}` takes the most time: ")
+    assert "No roofline is drawn, because the peak rates are unknown." in payload.verdict.text
     fastest = int(np.nanargmax(np.array(ops["flop_rate_flops_per_s"], np.float64)))
     assert f"`{ops['op'][fastest]}`" in payload.verdict.details[0]
     programs = cells(payload, "programs")

@@ -31,6 +31,7 @@ function encode(parts: Part[], nRows: number): ArrayBuffer {
     hosts: ['h'],
     verdict: null,
     scalars: {},
+    tiles: [],
     diagnostics: [],
     tables: { rows: { title: 'Rows – ✓', note: '', columns, n_rows: nRows } },
   };

@@ -192,7 +192,18 @@ export function readNumber(payload: Payload, spec: ScalarSpec): number | null {
   return typeof value === 'number' && Number.isFinite(value) ? value : null;
 }
 
-/** The declared numbers that the answer has, in this order. */
-export function readScalars(payload: Payload, specs: readonly ScalarSpec[]): Scalar[] {
-  return specs.flatMap((spec) => readScalar(payload, spec) ?? []);
+/** A number at the top of a page, under its declared name. */
+export interface TileScalar extends Scalar {
+  name: string;
+}
+
+/**
+ * The numbers that the page shows at its top, which the server chooses; their values are those of `from`,
+ * which may be an answer about a part of the page.
+ */
+export function readTiles(payload: Payload, from: Payload = payload): TileScalar[] {
+  return payload.tiles.flatMap((name) => {
+    const scalarOfAnswer = from.scalars[name];
+    return scalarOfAnswer ? [{ name, ...scalarOfAnswer }] : [];
+  });
 }

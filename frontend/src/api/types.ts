@@ -144,6 +144,8 @@ export interface Payload {
   /** False: the verdict may contain more if requested again with `diagnosis=wait`. */
   is_diagnosed: boolean;
   scalars: Record<string, Scalar>;
+  /** The scalars that the page shows at its top, in this order. */
+  tiles: string[];
   tables: Record<string, Table>;
   diagnostics: Diagnostic[];
 }

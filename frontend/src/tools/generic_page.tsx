@@ -1,6 +1,7 @@
 /** The page of a tool without a view of its own: verdict, tiles, the declared charts, every table. */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
+import { readTiles } from '../api/declared';
 import type { Payload, Table as PayloadTable } from '../api/types';
 import { plural } from '../base/units';
 import { StepChart } from '../widgets/step_chart';
@@ -66,7 +67,7 @@ export function GenericView({ payload, params, setParams }: { payload: Payload }
   const link = { params, setParams };
   return (
     <>
-      <Tiles tiles={Object.values(payload.scalars)} />
+      <Tiles tiles={readTiles(payload)} />
       {Object.entries(payload.tables).map(([name, table]) => (
         <div key={name} class="tool-page">
           <Chart name={name} table={table} {...link} />

@@ -87,6 +87,7 @@ export function payloadOf(parts: Partial<Payload> = {}): Payload {
     verdict: null,
     is_diagnosed: true,
     scalars: {},
+    tiles: [],
     tables: {},
     diagnostics: [],
     ...parts,
@@ -158,5 +159,12 @@ export function answerOf(
   scalars: Payload['scalars'] = {},
 ): Payload {
   const made = Object.entries(tables).map(([name, columns]) => [name, tableOf(columns)]);
-  return complete(question, payloadOf({ tables: Object.fromEntries(made) as Payload['tables'], scalars }));
+  return complete(
+    question,
+    payloadOf({
+      tables: Object.fromEntries(made) as Payload['tables'],
+      scalars,
+      tiles: Object.keys(scalars),
+    }),
+  );
 }

@@ -120,6 +120,8 @@ class Gap:
         before, after = (
             name if name == DEVICE_WORK else f"`{name}`" if name else "" for name in (self.before, self.after)
         )
+        if before == after == DEVICE_WORK:
+            return "between runs on the device"
         if before:
             return f"between {before} and {after or 'the end of the step'}"
         return f"before {after}" if after else "throughout the step"

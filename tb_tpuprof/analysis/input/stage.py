@@ -30,6 +30,13 @@ class SlowStage:
     note: str = ""
 
     @property
+    def gain_ps(self) -> tuple[float, float] | None:
+        """The time per step that `change` is estimated to save (low, high); None without an estimate."""
+        return (
+            (max(self.now_ps - self.step_ps[1], 0.0), self.now_ps - self.step_ps[0]) if self.step_ps else None
+        )
+
+    @property
     def sentences(self) -> tuple[str, ...]:
         """The stage, and the gain of a change."""
         call = user_call(self.stage)

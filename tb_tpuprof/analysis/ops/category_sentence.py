@@ -25,6 +25,7 @@ from tb_tpuprof.trace.trace import Trace
 from tb_tpuprof.units import format_fraction, format_time
 
 _MOST = 0.95
+_MOSTLY_IDLE = 0.5
 _WORDS = {"TPU": ("core", "TPU"), "GPU": ("GPU", "GPU"), "CPU": ("device", "CPU")}
 
 
@@ -48,6 +49,13 @@ class OpCategories:
     def waiting(self) -> dict[str, int]:
         """The categories in which a device only waits."""
         return {name: time for name, time in self.times.items() if name in TRANSFERS or is_waiting(name)}
+
+    @property
+    def waits_most(self) -> bool:
+        """Whether waiting takes at least as much time as any category of work."""
+        waiting = self.waiting
+        work = max((time for name, time in self.times.items() if name not in waiting), default=0)
+        return bool(waiting) and 0 < sum(waiting.values()) >= work
 
 
 @once
@@ -107,7 +115,7 @@ def category_sentence(categories: OpCategories) -> str:
     word, kind = _WORDS.get(categories.kind, ("device", "device"))
     name, time = max(categories.times.items(), key=lambda item: item[1])
     waited = sum(waiting.values())
-    if waited and waited >= max((t for n, t in categories.times.items() if n not in waiting), default=0):
+    if categories.waits_most:
         waited_text = _time(waited, categories, word)
         return (
             f"{format_fraction(waited / busy)} of the operations' time on the {kind} is waiting for "
@@ -147,21 +155,42 @@ def _time(time_ps: int, categories: OpCategories, word: str) -> str:
     return f"{format_time(time_ps)}{per_device}"
 
 
-def without_steps_sentence(categories: OpCategories) -> str:
-    """The headline of a run without steps; empty if no compiled operation was traced."""
-    return (
-        f"No steps were found, so there is no step time. {category_sentence(categories)}"
-        if categories.busy_ps
-        else ""
-    )
-
-
 def verdict_by_category(
-    verdict: Finding, n_steps: int, categories: OpCategories, device_busy_ps: int
+    verdict: Finding, categories: OpCategories, device_busy_ps: int, idle: DeviceIdle | None
 ) -> Finding:
-    """The verdict on a run; without steps it is about categories, if nearly all operations on the devices are
-    compiled ones.
+    """The verdict on a run without steps: the devices' idle time if it is most of their time, else the
+    category that takes the most, if nearly all operations on the devices are compiled ones.
     """
-    is_covered = not n_steps and categories.kind != "CPU" and categories.busy_ps >= _MOST * device_busy_ps
-    text = without_steps_sentence(categories) if is_covered else ""
-    return replace(verdict, text=text) if text else verdict
+    is_covered = categories.kind != "CPU" and categories.busy_ps >= _MOST * device_busy_ps > 0
+    largest = verdict.text if device_busy_ps else ""
+    by_category = category_sentence(categories) if is_covered else largest
+    if not by_category:
+        return verdict
+    main, why = by_category, (largest,) if is_covered else ()
+    if idle and idle.fraction >= _MOSTLY_IDLE:
+        return replace(verdict, level="warn", category="other", text=idle.sentence, why=(by_category,))
+    level = "warn" if is_covered and categories.waits_most else verdict.level
+    return replace(verdict, level=level, text=main, why=why)
+
+
+@dataclass(frozen=True)
+class DeviceIdle:
+    """How much of their time devices idle: of `span_ps`, from the first operation to the last, on each of
+    `n_devices` of a kind (TPU, GPU).
+    """
+
+    fraction: float
+    span_ps: float
+    n_devices: int
+    kind: str
+
+    @property
+    def sentence(self) -> str:
+        """The GPU is idle for 88.2% of the 32.6 ms between its first and its last operation."""
+        word = _WORDS.get(self.kind, ("device", "device"))[0]
+        subject = f"The {self.kind} is" if self.n_devices < 2 else f"The {self.n_devices:,} {word}s are"
+        whose = "its" if self.n_devices < 2 else "their"
+        return (
+            f"{subject} idle for {format_fraction(self.fraction)} of the {format_time(self.span_ps)} between "
+            f"{whose} first and {whose} last operation."
+        )

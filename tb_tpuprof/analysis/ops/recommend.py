@@ -30,6 +30,8 @@ LOW_PRECISION = 0.1  # below this share of 16-bit compute, mixed precision is wo
 MUCH_EAGER = 0.1
 _ALMOST_ALL = 0.9
 _WORTH_SAYING = 0.001
+_MUCH_LONGER = 2.0  # times the average
+NO_STEPS = "The trace has no steps, so there is no step time."
 _MIXED_PRECISION = {
     PYTORCH: "mixed precision (`torch.autocast`)",
     TENSORFLOW: "mixed precision (`mixed_bfloat16` or `mixed_float16`)",
@@ -54,7 +56,8 @@ class Cost:
 class Finding:
     """The verdict: the category it is about (of CATEGORIES, or empty), the main sentence and further ones.
 
-    `costs`: other costs above the same thresholds; `details`: anything else.
+    `why`: what explains the main sentence; `costs`: other costs above the same thresholds; `details`: what
+    else is known of the steps; `advice`: what may save time whatever the verdict is.
     """
 
     level: Level
@@ -62,11 +65,13 @@ class Finding:
     text: str
     details: tuple[str, ...] = ()
     costs: tuple[str, ...] = ()
+    why: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()
 
     @property
     def more(self) -> tuple[str, ...]:
-        """All further sentences."""
-        return (*self.costs, *self.details)
+        """All further sentences about the steps."""
+        return (*self.why, *self.costs, *self.details)
 
 
 def costs(steps: Steps) -> list[Cost]:
@@ -79,23 +84,27 @@ def costs(steps: Steps) -> list[Cost]:
     return sorted(ranked, key=lambda cost: (-cost.severity, cost.category != "input", -cost.fraction))
 
 
-def finding(steps: Steps, ops: OpStats, kind: str, framework: str = "") -> Finding:
-    """The verdict on a run of the given hardware kind (CPU, GPU, TPU), in the terms of its framework."""
-    extra = _details(steps, ops, kind, framework)
+def finding(steps: Steps, ops: OpStats, kind: str, framework: str = "", n_devices: int = 1) -> Finding:
+    """The verdict on a run of the given hardware kind (CPU, GPU, TPU) on `n_devices` that ran something, in
+    the terms of its framework.
+    """
+    details, advice = _first_step(steps), _advice(steps, ops, kind, framework)
+    largest = largest_op(ops, kind, n_devices)
     if not len(steps):
-        return Finding("unknown", "", _without_steps(ops), extra)
+        if not largest:
+            return Finding("unknown", "", "The trace has neither steps nor operations.", advice=advice)
+        return Finding("unknown", "", largest, (NO_STEPS,), advice=advice)
     ranked = costs(steps)
     worst = ranked[0]
     others = tuple(_sentence(cost, kind, steps) for cost in ranked[1:] if cost.severity)
     if not worst.severity:
-        largest = _largest_op(ops)
-        return Finding(
-            "good", _busiest(steps), _computing(steps, kind), ((largest,) if largest else ()) + extra
-        )
-    return Finding(_LEVELS[worst.severity], worst.category, _sentence(worst, kind, steps), extra, others)
+        why = (largest,) if largest else ()
+        return Finding("good", _busiest(steps), _computing(steps, kind), details, why=why, advice=advice)
+    sentence = _sentence(worst, kind, steps)
+    return Finding(_LEVELS[worst.severity], worst.category, sentence, details, others, advice=advice)
 
 
-def input_finding(steps: Steps, ops: OpStats, kind: str) -> Finding:
+def input_finding(steps: Steps, kind: str) -> Finding:
     """The verdict on the input alone, from the same costs: highly, moderately, possibly or not input-bound.
     It never contradicts `finding`.
 
@@ -103,7 +112,7 @@ def input_finding(steps: Steps, ops: OpStats, kind: str) -> Finding:
     be waiting for data that the trace does not show.
     """
     if not len(steps):
-        return Finding("unknown", "", f"Whether the job waits for input is unknown. {_without_steps(ops)}")
+        return Finding("unknown", "", "Whether the job waits for input is unknown: the trace has no steps.")
     by_category = {cost.category: cost for cost in costs(steps)}
     waits, untraced, idle = by_category["input"], by_category["other"], by_category["host_wait"]
     covered = ("input", "other", "host_wait")
@@ -237,32 +246,32 @@ def _sentence(cost: Cost, kind: str, steps: Steps) -> str:
         return f"{how} input-bound: each step waits {time} for data{_where(steps, 'input')}."
     if cost.category == "host_wait":
         return (
-            f"Waiting: each step waits {time}{_where(steps, 'host_wait')}. The trace does not show what for, "
-            "possibly for data."
+            f"Each step waits {time}{_where(steps, 'host_wait')}; the trace does not show what for, possibly "
+            "for data."
         )
     if cost.category == "host_python":
         return _python_sentence(how, time, steps)
     if cost.category == "output":
-        return f"{how} output-bound: each step spends {time} copying results back to the host."
+        return f"{how} transfer-bound: each step spends {time} copying results back to the host."
     if cost.category == "kernel_launch":
-        return f"{how} launch-bound: each step spends {time} launching kernels."
+        return f"{how} dispatch-bound: each step spends {time} launching kernels."
     if cost.category == "device_collectives":
         return f"{how} communication-bound: each step spends {time} in collectives between devices."
     if cost.category == "compilation":
         return f"{how} compilation-bound: each step spends {time} compiling."
     if kind == "CPU" and is_fed(steps, kind):
-        return (
-            f"Untraced: nothing traced ran for {time} of each step. This is Python or other host work "
-            "between operations."
-        )
+        return f"{time} of each step was not recorded: it is Python or other host work between operations."
     if kind == "CPU":
         return (
-            f"Untraced: nothing traced ran for {time} of each step. This is Python or other host work, or "
-            "waiting, possibly for data."
+            f"{time} of each step was not recorded: it is Python or other host work, or waiting, possibly "
+            "for data."
         )
     besides = ", besides waits for data" if _waits_on_host(steps) >= _WORTH_SAYING else ""
-    rest = "It waited for Python or other host work" + ("." if besides else ", possibly for data.")
-    return f"{kind} idle: the {kind} had no work for {time} of each step{besides}. {rest}"
+    rest = "" if besides else ", possibly for data"
+    return (
+        f"The {kind} is idle for {time} of each step{besides}: it waits for host work that was not "
+        f"recorded{rest}."
+    )
 
 
 def _waits_on_host(steps: Steps) -> float:
@@ -280,7 +289,7 @@ def _python_sentence(how: str, time: str, steps: Steps) -> str:
     where = _where(steps, "host_python")
     if waits and not waits[0].file and where:
         return (
-            f"{time} of each step is{where}, where no operation was traced: Python or other host work, or "
+            f"{time} of each step is{where}, where no operation was traced: Python, other host work, or "
             "waiting."
         )
     return f"{how} Python-bound: each step spends {time} in Python{where}."
@@ -299,14 +308,7 @@ def _busiest(steps: Steps) -> str:
     return max(("device_compute", "host_compute"), key=steps.fraction)
 
 
-def _without_steps(ops: OpStats) -> str:
-    """What can be said without steps: which operation took the most time."""
-    text = "No steps were found, so there is no step time"
-    largest = _largest_op(ops)
-    return f"{text}. {largest}" if largest else f"{text}, and no operations were traced either."
-
-
-def _largest_op(ops: OpStats) -> str:
+def largest_op(ops: OpStats, kind: str, n_devices: int) -> str:
     """A sentence about the operation that took the most time, on the device if it ran any; empty without
     operations.
     """
@@ -314,11 +316,21 @@ def _largest_op(ops: OpStats) -> str:
     if not metrics.busy_ps:
         return ""
     top = int(metrics.self_ps.argmax())
-    share = metrics.self_ps[top] / metrics.busy_ps
+    time_ps, share = float(metrics.self_ps[top]), float(metrics.self_ps[top] / metrics.busy_ps)
+    word = {"TPU": "cores", "GPU": "GPUs"}.get(kind, "devices")
+    summed = f" summed over {n_devices:,} {word}" if side == "device" and n_devices > 1 else ""
     return (
-        f"Of the operations on the {side}, `{metrics.name[top]}` took the most time: "
-        f"{format_time(float(metrics.self_ps[top]))}, {format_fraction(float(share))} of their total."
+        f"The most expensive {side} operation is `{metrics.name[top]}`: {format_time(time_ps)}{summed}, "
+        f"{format_fraction(share)} of the time of all {side} operations."
     )
+
+
+def spread_sentence(steps: Steps) -> str:
+    """A sentence about steps that take unlike times; empty if they do not."""
+    ratio = float(steps.duration_ps.max()) / float(steps.duration_ps.mean()) if len(steps) > 1 else 1.0
+    if ratio <= _MUCH_LONGER:
+        return ""
+    return f"Step times vary: the slowest step took {three_digits(ratio)} times the average."
 
 
 def precision(steps: Steps) -> tuple[float, float] | None:
@@ -338,23 +350,19 @@ def _share_in_words(share: float) -> str:
     return f"Only {format_fraction(share)}" if share else "None"
 
 
-def _details(steps: Steps, ops: OpStats, kind: str, framework: str) -> tuple[str, ...]:
-    details = []
+def _advice(steps: Steps, ops: OpStats, kind: str, framework: str) -> tuple[str, ...]:
+    """Ways to save time that do not depend on the verdict."""
+    advice = []
     shares = precision(steps) if kind == "GPU" else None
     if shares and shares[0] < LOW_PRECISION:
         how = _MIXED_PRECISION.get(framework, "mixed precision")
-        details.append(
+        advice.append(
             f"{_share_in_words(shares[0])} of the device compute time is 16-bit: {how} may save time."
         )
     eager = eager_fraction(int(ops.device.self_ps[ops.device.is_eager].sum()), ops.device.busy_ps)
     if eager > MUCH_EAGER and framework in ("", TENSORFLOW):
-        details.append(
+        advice.append(
             f"{format_fraction(eager)} of the operations' time on the device was spent in eager mode: "
             "tf.function may save time."
         )
-    details += _first_step(steps)
-    if len(steps) > 1:
-        ratio = float(steps.duration_ps.max()) / float(steps.duration_ps.mean())
-        if ratio > 2:
-            details.append(f"Step times vary: the slowest step took {three_digits(ratio)} times the average.")
-    return tuple(details)
+    return tuple(advice)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from tb_tpuprof.analysis.events.frameworks import JAX, PYTORCH, SERVING, TENSORFLOW
 from tb_tpuprof.analysis.ops.framework_calls import (
-    COMPILED,
     EAGER,
     GRAPH,
     LAUNCH,
@@ -60,6 +59,7 @@ _IN_GENERAL = {
     "host_wait": "Check in the trace viewer what the step waits for; move work that the step does not need "
     "to another thread.",
 }
+_MANY = 8  # launches per step
 _WORTH_CITING = 0.01  # of the steps' time
 _GOOD = "The steps are compute-bound: optimize the most expensive operations."
 _ANNOTATE = {
@@ -83,9 +83,11 @@ def framework_advice(category: str, facts: RunFacts, calls: tuple[Call, ...]) ->
         "input": _input,
         "other": _idle,
         "kernel_launch": _launches,
+        "synchronization": lambda *args: tuple(_waits(*args)),
     }
     if category in makers:
-        return makers[category](framework, facts, calls) or (_IN_GENERAL[category],)
+        general = _IN_GENERAL.get(category)
+        return makers[category](framework, facts, calls) or ((general,) if general else ())
     tables = {"device_collectives": _COLLECTIVES, "compilation": _COMPILING, "output": _OUTPUT}
     if category in tables:
         return (tables[category].get(framework, _IN_GENERAL[category]),)
@@ -205,16 +207,12 @@ def _bare(name: str) -> str:
 def _launches(framework: str, facts: RunFacts, calls: tuple[Call, ...]) -> tuple[str, ...]:
     """Advice on kernels that are launched one by one, with their number."""
     n = _n_calls(LAUNCH, calls) if len(facts.steps) else 0
-    cited = f"{n:,} kernels were launched one by one in the steps: " if n else ""
+    cited = f"{n:,} kernels were launched one by one in the steps: " if n >= _MANY * len(facts.steps) else ""
     if framework == PYTORCH:
         graphs = "HIP graphs" if facts.software.is_amd else "CUDA graphs"
         if _n_calls(GRAPH, calls):
-            return (f"{cited}{graphs} are in use; capture more of the step in them.",) if n else ()
-        how = (
-            "`torch.compile(mode='reduce-overhead')`"
-            if not _n_calls(COMPILED, calls)
-            else "`torch.compile` with `mode='reduce-overhead'`"
-        )
+            return (f"{cited}{graphs} are in use; capture more of the step in them.",) if cited else ()
+        how = "`torch.compile(mode='reduce-overhead')`"
         return (
             f"{cited or 'Launch fewer, larger kernels: '}fuse them with {how}, or replay them as {graphs}.",
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tb_tpuprof.analysis.overview.summary import Summary
 from tb_tpuprof.analysis.steps.combine import CommonSteps
-from tb_tpuprof.units import all_of, format_fraction, format_time
+from tb_tpuprof.units import all_of, format_fraction, format_time, three_digits
 
 _ALIKE = 0.01  # hosts whose mean step times differ by less count as equally fast
 
@@ -67,6 +67,15 @@ def slowest_host(hosts: Sequence[HostSteps]) -> str:
         )
     return (
         f"`{slowest.host}` is the slowest of {len(hosts)} hosts: its steps take "
-        f"{format_time(slowest.step_ps)} on average, "
-        f"{format_fraction(_excess(hosts))} longer than those of the fastest, `{fastest.host}`."
+        f"{format_time(slowest.step_ps)} on average, {_compared(hosts)} the fastest, `{fastest.host}`."
+    )
+
+
+def _compared(hosts: Sequence[HostSteps]) -> str:
+    """`12.0% longer than on`, or from twice as long `3.45 times as long as on`."""
+    excess = _excess(hosts)
+    return (
+        f"{format_fraction(excess)} longer than on"
+        if excess < 1
+        else f"{three_digits(1 + excess)} times as long as on"
     )

@@ -125,7 +125,8 @@ def _hidden(pipeline: Pipeline, waits: Waiting, average_ps: float, step_ps: floa
         )
     if not pipeline.n_slow or (step_ps and average_ps >= HIDDEN * step_ps):
         return ""
-    return f" {pipeline.n_slow:,} of {len(pipeline.calls):,} calls took over 50 µs, but that time is hidden."
+    slow = f"{pipeline.n_slow:,} of {len(pipeline.calls):,} calls"
+    return f" {slow} took over 50 µs, but they overlap with compute."
 
 
 def _stage_text(trace: Trace, pipeline: Pipeline, stage: Stage) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tb_tpuprof.tools.shares import shares_spec
 from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, number, text
+from tb_tpuprof.tools.tiles import Tile, tiles
 
 OPS = TableSpec(
     "ops",
@@ -70,7 +71,7 @@ SCALARS = (
     ScalarSpec(
         "device_idle_ps", "Idle on the device", "ps", "Between the first and the last operation", True
     ),
-    ScalarSpec("n_device_ops", "Different operations on the device", "count", "", True),
+    ScalarSpec("n_device_ops", "Distinct device operations", "count", "", True),
     ScalarSpec("host_ops_ps", "Operations on the host", "ps", "Self time of all", True),
     ScalarSpec(
         "host_idle_ps",
@@ -79,5 +80,14 @@ SCALARS = (
         "Summed over threads, each from its first operation to its last",
         True,
     ),
-    ScalarSpec("n_host_ops", "Different operations on the host", "count", "", True),
+    ScalarSpec("n_host_ops", "Distinct host operations", "count", "", True),
+)
+TILES = tiles(
+    "device_ops_ps",
+    Tile("device_copies_ps", least=1),
+    "device_idle_ps",
+    "n_device_ops",
+    "host_ops_ps",
+    "host_idle_ps",
+    "n_host_ops",
 )

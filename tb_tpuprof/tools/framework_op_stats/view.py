@@ -32,6 +32,7 @@ from tb_tpuprof.tools.framework_op_stats.tables import (
     OPS,
     SCALARS,
     TABLES,
+    TILES,
 )
 from tb_tpuprof.tools.payload import Diagnostic, NextStep, Payload, Scalar, Subject, Table, Verdict
 from tb_tpuprof.tools.shares import N_SLICES
@@ -262,10 +263,9 @@ def _largest_type(ops: OpMetrics) -> tuple[str, ...]:
         return ()
     share = format_fraction(sum(times) / ops.busy_ps)
     if name == "Unknown":
-        return (
-            f"The trace reports no type for {len(times):,} operations: {format_time(sum(times))}, {share}.",
-        )
-    return (f"By type, `{name}` comes first: {len(times):,} operations, {format_time(sum(times))}, {share}.",)
+        return (f"{len(times):,} operations ({format_time(sum(times))}, {share}) have no type in the trace.",)
+    time = format_time(sum(times))
+    return (f"The most expensive type is `{name}`: {len(times):,} operations, {time}, {share}.",)
 
 
 def _empty(device: OpMetrics, host: OpMetrics, framework: str) -> tuple[Diagnostic, ...]:
@@ -288,5 +288,6 @@ TOOL = Tool(
     view=view,
     tables=TABLES,
     scalars=SCALARS,
+    tiles=TILES,
     params=(Param("idle", "Include idle", "bool", False, "Count idle time in the shares"),),
 )

@@ -106,7 +106,7 @@ def nodes_table(timed: Timed, graph: HloGraph, with_metadata: bool) -> Table:
         columns |= {
             "op_name": [module.text("op_name", row) for row in rows],
             "op_type": [module.text("op_type", row) for row in rows],
-            "source": [_source(module, row) for row in rows],
+            "source": [source_text(module, row) for row in rows],
             "stack": [_stack(module, row) for row in rows],
         }
     return NODES.fill(columns)
@@ -120,7 +120,8 @@ def _calls(module: HloModule, node: Node) -> str:
     )
 
 
-def _source(module: HloModule, row: int) -> str:
+def source_text(module: HloModule, row: int) -> str:
+    """`model.py:12`: where the program's source has the instruction; empty if unknown."""
     file, line = module.text("source_file", row), int(module.instructions["source_line"][row])
     if file:
         return f"{file}:{line}" if line else file

@@ -28,6 +28,7 @@ from tb_tpuprof.tools.graph_viewer.tables import (
     matches_table,
     nodes_table,
     programs_table,
+    source_text,
 )
 from tb_tpuprof.tools.payload import Diagnostic, NextStep, Payload, Subject, Verdict
 from tb_tpuprof.tools.program_choice import REASON, REMEDY, has_programs, program_named
@@ -222,24 +223,25 @@ def _graph(timed: Timed, center: int, params: Params) -> HloGraph:
 def _verdict(program: Program, timed: Timed, center: int, source: _Source) -> Verdict:
     module = timed.module
     time, n_runs = timed.times.at(center)
-    name, opcode = module.name(center), module.opcode(center)
-    article = "an" if opcode[:1] in "aeiou" else "a"
-    text = f"`{name}` is {article} {opcode} of `{program.title}`."
-    details: tuple[str, ...] = (
-        ("The trace has no events of it.",)
-        if timed.with_times
-        else ("Its time has not been read from the events yet.",)
-    )
+    name = module.name(center)
+    named = f"`{name}` ({module.opcode(center)})"
     if n_runs:
-        share = f", {format_fraction(time / timed.total_ps)} of the program's" if timed.total_ps else ""
         each = f" ({per})" if (per := summed(time, source.n_devices, source.kind)) else ""
-        most = ", more than any other instruction" if center == _first(timed) else ""
-        details = (
-            f"It ran {f'{n_runs:,} times' if n_runs > 1 else 'once'} and took "
-            f"{format_time(time)}{each}{share}{most}.",
+        share = f", {format_fraction(time / timed.total_ps)} of the program's time" if timed.total_ps else ""
+        spent = f"{format_time(time)}{each} in {n_runs:,} run{'s' * (n_runs != 1)}{share}"
+        is_first = center == _first(timed)
+        text = (
+            f"The most expensive instruction of `{program.title}` is {named}: {spent}."
+            if is_first
+            else f"{named} of `{program.title}` takes {spent}."
         )
-    if op_name := module.text("op_name", center):
-        details = (*details, f"It comes from `{op_name[:300]}`.")
+    elif timed.with_times:
+        text = f"The graph is centered on {named} of `{program.title}`. The trace has no events of it."
+    else:
+        text = f"The graph is centered on {named} of `{program.title}`. Reading its time from the events…"
+    place, op_name = source_text(module, center), module.text("op_name", center)[:300]
+    where = " at ".join(one for one in (f"`{op_name}`" if op_name else "", place) if one)
+    details = (f"It comes from {where}.",) if where else ()
     steps = (NextStep("See the memory of the program", "memory_viewer", {"program": program.title}),)
     return Verdict("unknown", text, "", details, steps, (Subject("chosen", "op", name, {}),))
 
@@ -298,6 +300,7 @@ TOOL = Tool(
     params=declared.PAGE_PARAMS,
     tables=declared.PAGE_TABLES,
     scalars=declared.PAGE_SCALARS,
+    tiles=(),
     questions=(
         Question(
             "search",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tb_tpuprof.tools.shares import shares_spec
 from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, flag, number, text
+from tb_tpuprof.tools.tiles import Tile, tiles
 
 OPS = TableSpec(
     "ops",
@@ -111,4 +112,7 @@ SCALARS = (
     ScalarSpec("n_ops", "Distinct operations", "count"),
     ScalarSpec("n_occurrences", "Occurrences", "count"),
     ScalarSpec("rematerialized_fraction", "Rematerialized", "fraction", "Of the operations' time"),
+)
+TILES = tiles(
+    "busy_ps", "idle_fraction", "n_ops", "n_occurrences", Tile("rematerialized_fraction", least=0.0005)
 )

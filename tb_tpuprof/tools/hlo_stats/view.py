@@ -14,7 +14,7 @@ from tb_tpuprof.analysis.ops.roofline import LIMITS, NEAR_A_LIMIT, Rates, in_wor
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Params
 from tb_tpuprof.tools.hlo_session import CompiledOps, available, diagnostics_of, expression_texts, find_ops
-from tb_tpuprof.tools.hlo_stats.tables import OPS, SCALARS, SHARES, TABLES
+from tb_tpuprof.tools.hlo_stats.tables import OPS, SCALARS, SHARES, TABLES, TILES
 from tb_tpuprof.tools.payload import NextStep, Payload, Scalar, Subject, Table, Verdict
 from tb_tpuprof.tools.shares import known_texts, shares_table
 from tb_tpuprof.tools.spec import Number, Values, fill_scalars
@@ -28,6 +28,7 @@ MAX_EXPRESSION = 2_000
 _OUTSIDE = "outside_compilation"
 _REMAT = ".remat"
 _STANDS_OUT = 0.1
+_MAX_NAME = 300  # characters of a name in a sentence
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.intp]
 
@@ -211,15 +212,12 @@ def _verdict(compiled: CompiledOps, speed: Rates, order: Rows) -> Verdict | None
     text = f"{name} ({ops.category[top]}) takes the most time: {time}."
     if share < _STANDS_OUT:
         text = f"No single operation stands out: {name} comes first with {time}."
-    details = [category_sentence(op_categories(ops, compiled.offload_ps))]
-    if speed.nearest[top] >= 0 and not ops.is_waiting[top]:
-        limit, share = in_words(speed.nearest_text(top)), float(speed.efficiency[top])
-        used, is_near = f"{format_fraction(share)} of peak {limit}", share >= NEAR_A_LIMIT
-        details.append(
-            f"{name} is limited by {limit}: it reaches {used}."
-            if is_near
-            else f"{name} is below every limit: it reaches {used} at most."
-        )
+    details = [f"{name} {limit}" for limit in _why(ops, speed, top)]
+    categories = op_categories(ops, compiled.offload_ps)
+    if categories.waits_most:
+        text = f"{category_sentence(categories)} {text}"
+    else:
+        details.append(category_sentence(categories))
     again = int(ops.self_ps[_is_rematerialized(ops)].sum()) / ops.busy_ps
     if again >= _STANDS_OUT:
         details.append(
@@ -238,6 +236,25 @@ def _verdict(compiled: CompiledOps, speed: Rates, order: Rows) -> Verdict | None
     )
 
 
+def _why(ops: HloOps, speed: Rates, row: int) -> list[str]:
+    """What limits an operation, and where it comes from: ends of sentences that begin with its name."""
+    ends = []
+    if speed.nearest[row] >= 0 and not ops.is_waiting[row]:
+        limit, share = in_words(speed.nearest_text(row)), float(speed.efficiency[row])
+        used = f"{format_fraction(share)} of peak {limit}"
+        ends.append(
+            f"is limited by {limit}: it reaches {used}."
+            if share >= NEAR_A_LIMIT
+            else f"is not limited by compute or memory: it reaches {used} at most."
+        )
+    place = _short_sources(ops.source)[row]
+    if name := ops.provenance[row][:_MAX_NAME].rstrip(":"):
+        ends.append(f"comes from `{name}`{f' ({place})' if place else ''}.")
+    elif place:
+        ends.append(f"comes from {place}.")
+    return ends
+
+
 TOOL = Tool(
     name="hlo_stats",
     title="HLO stats",
@@ -247,4 +264,5 @@ TOOL = Tool(
     available=available,
     tables=TABLES,
     scalars=SCALARS,
+    tiles=TILES,
 )

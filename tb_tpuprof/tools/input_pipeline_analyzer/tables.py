@@ -15,6 +15,7 @@ from tb_tpuprof.analysis.input.tpu import SC_PARTS, TC_PARTS
 from tb_tpuprof.tools.facts import fact_specs
 from tb_tpuprof.tools.payload import Table
 from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, Values, number, text
+from tb_tpuprof.tools.tiles import Tile, tiles
 
 Numbers = npt.NDArray[Any]
 
@@ -79,11 +80,11 @@ HOST_PARTS = {
         "turning what was read into elements: map, batch, shuffle",
     ),
     "advanced_reads": (
-        "Advanced reads",
+        "Prefetched reads",
         "output",
         "reading files ahead of time: below an interleave, prefetch, parallel map or cache",
     ),
-    "demanded_reads": ("Demanded reads", "input", "reading files when the next element is requested"),
+    "demanded_reads": ("On-demand reads", "input", "reading files when the next element is requested"),
     "other": ("Other", "idle", "the rest of the time between enqueues, and stages of no known kind"),
 }
 
@@ -159,9 +160,8 @@ HOST_TIMES = TableSpec(
         number("fraction", "Share", "fraction", "Of all five categories"),
         text("meaning", "Meaning"),
     ),
-    "The host's time for input, always in five rows: enqueuing, preprocessing, advanced reads, demanded "
-    "reads, "
-    "other. Without any, the shares are null",
+    "The host's time for input, always in five rows: enqueuing, preprocessing, prefetched reads, "
+    "on-demand reads, other. Without any, the shares are null",
 )
 _OF_ALL = "Of the self time of all input operations"
 INPUT_OPS = TableSpec(
@@ -230,6 +230,17 @@ SCALARS = (
         "Mean over steps; TPUs only",
         True,
     ),
+)
+_WORTH_A_TILE = 0.0005  # of the steps' time
+TILES = tiles(
+    "input_fraction",
+    "waiting_avg_ps",
+    "step_time_avg_ps",
+    "host_input_ps",
+    "host_enqueue_fraction",
+    Tile("output_fraction", _WORTH_A_TILE),
+    Tile("other_fraction", _WORTH_A_TILE),
+    Tile("n_steps", least=1),
 )
 
 

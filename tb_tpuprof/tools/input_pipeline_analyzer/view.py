@@ -13,7 +13,6 @@ from tb_tpuprof.analysis.input.advice import Advice, input_advice, largest, shor
 from tb_tpuprof.analysis.input.host import HOST_CATEGORIES
 from tb_tpuprof.analysis.input.pipeline import InputPart, InputPipeline, input_part, input_pipeline
 from tb_tpuprof.analysis.ops.recommend import THRESHOLDS, Finding, apart_finding, input_finding, on_worst_host
-from tb_tpuprof.analysis.ops.stats import sum_op_stats
 from tb_tpuprof.analysis.steps.combine import sum_hardware
 from tb_tpuprof.analysis.steps.diagnostics import Notice, step_notices
 from tb_tpuprof.analysis.steps.pytorch_loader import loader_sentence, loader_wait
@@ -27,6 +26,7 @@ from tb_tpuprof.tools.input_pipeline_analyzer.tables import (
     PARTS,
     SCALARS,
     TABLES,
+    TILES,
     breakdown_table,
     deviation,
     host_categories_table,
@@ -86,8 +86,8 @@ def _judged(parts: list[InputPart], pipeline: InputPipeline, kind: str, limits: 
     steps. Uses the job's diagnosis if there is one.
     """
     if pipeline.common.is_disjoint:
-        return apart_finding([(part.host, input_finding(part.steps, part.ops, part.kind)) for part in parts])
-    alone = input_finding(pipeline.steps, sum_op_stats([part.ops for part in parts]), kind)
+        return apart_finding([(part.host, input_finding(part.steps, part.kind)) for part in parts])
+    alone = input_finding(pipeline.steps, kind)
     if limits:
         return by_causes(alone, pipeline.steps, limits)
     return on_worst_host(alone, pipeline.hosts[0].host, pipeline.hosts[0].steps) if len(parts) > 1 else alone
@@ -167,6 +167,8 @@ def _verdict(
         )
     if judged.level == "good":
         next_steps.append(NextStep("See how the steps spend their time", "overview_page"))
+    if judged.level == "unknown":
+        next_steps.append(NextStep("See what takes the time", "overview_page"))
     color = {"other": "idle", "host_wait": "wait"}.get(judged.category, judged.category)
     verdict = Verdict(judged.level, judged.text, color, tuple(details), tuple(next_steps))
     return with_limits("input_pipeline_analyzer", verdict, limits, is_named=judged.category != "input")
@@ -266,4 +268,5 @@ TOOL = Tool(
     view=view,
     tables=TABLES,
     scalars=SCALARS,
+    tiles=TILES,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tb_tpuprof.tools.spec import ColumnSpec, ScalarSpec, TableSpec, flag, number, text
+from tb_tpuprof.tools.tiles import tiles
 
 N_SLICES = 10
 _FRACTION = number("fraction", "Share", "fraction", "Of the time of all kernels")
@@ -96,3 +97,4 @@ SCALARS = (
     ScalarSpec("avg_kernel_ps", "Average kernel", "ps", "Kernel time by launches", True),
     ScalarSpec("tensor_core_fraction", "Time on tensor cores", "fraction", "Of kernel time", True),
 )
+TILES = tiles("kernel_time_ps", "n_launches", "avg_kernel_ps", "tensor_core_fraction")

@@ -26,6 +26,7 @@ from tb_tpuprof.tools.kernel_stats.tables import (
     N_SLICES,
     SCALARS,
     TABLES,
+    TILES,
     TOP_KERNELS,
     TOP_LIBRARIES,
 )
@@ -192,18 +193,18 @@ def _scalars(merged: Kernels) -> dict[str, Scalar]:
     all_ps, n_launches = int(merged.total_ps.sum()), int(merged.n_occurrences.sum())
     eligible = int(merged.total_ps[_could_use(merged)].sum())
     tensor = int(merged.total_ps[merged.uses_tensor_cores].sum())
-    mean = all_ps / n_launches
+    mean, n_kernels = all_ps / n_launches, len(set(merged.name))
     eligible_note = (
-        f"operations that could use them take {format_fraction(eligible / all_ps)}"
+        f"eligible operations take {format_fraction(eligible / all_ps)}"
         if eligible
-        else "no operation that could use them was found"
+        else "no eligible operations"
     )
     return fill_scalars(
         SCALARS,
         {
             "kernel_time_ps": Number(all_ps, "of all launches, on all devices and hosts"),
-            "n_launches": Number(n_launches, f"of {len(set(merged.name)):,} different kernels"),
-            "avg_kernel_ps": Number(mean, "short ones are bound by launching" if mean < SHORT_PS else ""),
+            "n_launches": Number(n_launches, f"of {n_kernels:,} distinct kernel{'s' * (n_kernels != 1)}"),
+            "avg_kernel_ps": Number(mean, "short kernels are launch-bound" if mean < SHORT_PS else ""),
             "tensor_core_fraction": Number(tensor / all_ps, eligible_note),
         },
     )
@@ -264,10 +265,9 @@ def _without_tensor_cores(merged: Kernels) -> list[str]:
         return []
     first = max(idle, key=lambda op: idle[op])
     return [
-        f"{format_fraction(lost / all_ps)} of the time goes into operations that tensor cores could do, in "
-        f"kernels that do not use them, mostly `{first}` ({format_time(idle[first])}). Compute in "
-        "bfloat16, "
-        "float16 or TF32, and keep sizes multiples of 8 (16 for FP8)."
+        f"{format_fraction(lost / all_ps)} of the time is spent in operations that could run on tensor "
+        f"cores, in kernels that do not use them, mostly `{first}` ({format_time(idle[first])}). Compute in "
+        "bfloat16, float16 or TF32, and keep sizes multiples of 8 (16 for FP8)."
     ]
 
 
@@ -302,4 +302,5 @@ TOOL = Tool(
     available=available,
     tables=TABLES,
     scalars=SCALARS,
+    tiles=TILES,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tb_tpuprof.tools.base import Param
 from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, flag, number, text
+from tb_tpuprof.tools.tiles import Tile, tiles
 
 HELD_IDLE = "the unused share of the memory its allocator holds"
 _IF_REPORTED = "Unknown if the trace does not report it"
@@ -186,4 +187,13 @@ SCALARS = (
     ScalarSpec("at_ps", "Moment of the table", "ps", "The last event up to the requested moment"),
     ScalarSpec("n_events_in_window", "Events in the window", "count", "Before thinning"),
     ScalarSpec("row", "Row of the chosen memory", "id", "In the table `memories`"),
+)
+TILES = tiles(
+    "peak_bytes",
+    Tile("lifetime_peak_bytes", unlike="peak_bytes"),
+    "capacity_bytes",
+    Tile("stack_bytes", least=1),
+    Tile("heap_bytes", unlike="peak_bytes"),
+    "free_bytes",
+    "fragmentation_fraction",
 )

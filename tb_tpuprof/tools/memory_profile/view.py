@@ -178,7 +178,7 @@ def _verdict(chosen: Memory, memories: list[Memory]) -> Verdict:
         if peak.capacity_bytes
         else ""
     )
-    text = f"`{name}` holds {used} at its peak{of_capacity}, at {format_time(peak.start_ps)}."
+    text = f"`{name}` peaks at {used}{of_capacity}, {format_time(peak.start_ps)} after the trace's start."
     details = [leak_text(chosen)] if chosen.floor.rise_bytes_per_step > 0 else []
     leaking = [memory for memory in memories if memory is not chosen and memory.floor.rise_bytes_per_step > 0]
     if leaking:
@@ -209,10 +209,8 @@ def _verdict(chosen: Memory, memories: list[Memory]) -> Verdict:
     is_enough = not is_bad and peak.held_bytes < 0 < most < _NEARLY_FULL * peak.capacity_bytes
     if is_enough:
         when = "since the process started" if peak.lifetime_peak_bytes >= 0 else "in the capture"
-        details.append(
-            f"Memory is not short: at least {format_bytes(peak.capacity_bytes - most)} were free at all "
-            f"times {when}."
-        )
+        free = format_bytes(peak.capacity_bytes - most)
+        details.append(f"Memory is not a constraint: at least {free} was free at all times {when}.")
     around = max(1, peak.start_ps // 50)
     where = {
         "hosts": chosen.host,
@@ -268,4 +266,5 @@ TOOL = Tool(
     params=declared.PARAMS,
     tables=declared.TABLES,
     scalars=declared.SCALARS,
+    tiles=declared.TILES,
 )

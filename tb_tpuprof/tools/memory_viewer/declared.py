@@ -5,6 +5,7 @@ from __future__ import annotations
 from tb_tpuprof.tools.base import Param
 from tb_tpuprof.tools.program_choice import PROGRAM_COLUMNS
 from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, flag, number, text
+from tb_tpuprof.tools.tiles import Tile, tiles
 
 PARAMS = (
     Param(
@@ -170,4 +171,14 @@ SCALARS = (
     ),
     ScalarSpec("n_live_left_out", "Smaller buffers at the peak, not listed", "count", "In `live`"),
     ScalarSpec("n_blocks_left_out", "Smaller blocks, not in the map", "count", "In `blocks`"),
+)
+TILES = tiles(
+    "peak_bytes",
+    Tile("temporary_bytes", least=1),
+    Tile("parameter_bytes", least=1),
+    Tile("output_bytes", least=1),
+    Tile("padding_bytes", least=1),
+    Tile("allocated_bytes", unlike="peak_bytes"),
+    Tile("constant_bytes", least=1),
+    "capacity_bytes",
 )

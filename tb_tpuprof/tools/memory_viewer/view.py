@@ -200,7 +200,7 @@ def _verdict(
         f"{title} {format_bytes(size)}" for size, title in sorted(parts, reverse=True) if size
     )
     much = f" {format_fraction(padding / peak)} is padding." if padding > _MUCH_PADDING * peak else ""
-    details = [f"It consists of {composition}.{where}{much}"]
+    details = [f"{composition[:1].upper()}{composition[1:]}.{where}{much}"]
     details += [
         f"{item.text} Saves up to {format_bytes(item.saves_bytes)}."
         for item in savings[: _MOST_DETAILS if fraction > _NEARLY else 1]
@@ -261,4 +261,5 @@ TOOL = Tool(
     params=declared.PARAMS,
     tables=declared.TABLES,
     scalars=declared.SCALARS,
+    tiles=declared.TILES,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, flag, number, text
+from tb_tpuprof.tools.tiles import tiles
 
 NODES = TableSpec(
     "nodes",
@@ -55,6 +56,7 @@ SCALARS = (
     ScalarSpec("hbm_fraction", "HBM utilization", "fraction", "While operations run"),
     ScalarSpec("flop_rate_flops_per_s", "FLOP rate", "flops_per_s", "While operations run"),
 )
+TILES = tiles("busy_ps", "idle_fraction", "flops_fraction", "hbm_fraction", "flop_rate_flops_per_s")
 
 FACTS = TableSpec(
     "facts",

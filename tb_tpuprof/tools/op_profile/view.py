@@ -15,7 +15,7 @@ from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Param, Params, Question
 from tb_tpuprof.tools.hlo_session import CompiledOps, available, diagnostics_of, find_ops
 from tb_tpuprof.tools.op_profile.details import details_payload
-from tb_tpuprof.tools.op_profile.tables import NODES, OP_SCALARS, OP_TABLES, SCALARS
+from tb_tpuprof.tools.op_profile.tables import NODES, OP_SCALARS, OP_TABLES, SCALARS, TILES
 from tb_tpuprof.tools.payload import NextStep, Payload, Scalar, Table, Verdict
 from tb_tpuprof.tools.spec import Filled, Number, fill_scalars
 from tb_tpuprof.tools.sums import busy_note
@@ -216,6 +216,7 @@ TOOL = Tool(
     ),
     tables=(NODES,),
     scalars=SCALARS,
+    tiles=TILES,
     questions=(
         Question(
             "op",

@@ -21,6 +21,7 @@ from tb_tpuprof.tools.facts import device_word, devices_text, fact_scalars, fact
 from tb_tpuprof.tools.overview_page.tables import ENVIRONMENT
 from tb_tpuprof.tools.payload import Scalar, Table
 from tb_tpuprof.tools.spec import ScalarSpec
+from tb_tpuprof.tools.tiles import Tile, tiles
 from tb_tpuprof.units import format_bytes, format_time, format_value
 
 _SAME = 0.0005  # shares that differ by less are shown once
@@ -65,7 +66,7 @@ _PAGE_SCALARS = {
         ScalarSpec("host_idle_fraction", "Host idle", "fraction", "Of its threads' profiled time", True),
         ScalarSpec(
             "roofline_fraction",
-            "Of the roofline's optimum",
+            "Roofline efficiency",
             "fraction",
             "Of the maximum these operations could reach",
             True,
@@ -86,7 +87,7 @@ _PAGE_SCALARS = {
             "Of the steps' time, while no operation runs; if at least 0.5%",
             True,
         ),
-        ScalarSpec("other_fraction", "Other", "fraction", "Of the steps' time: nothing traced ran", True),
+        ScalarSpec("other_fraction", "Other", "fraction", "Of the steps' time: no recorded activity", True),
         ScalarSpec(
             "device_compute_16bit_fraction", "16-bit compute", "fraction", "Of the device compute", True
         ),
@@ -110,6 +111,24 @@ SCALARS = (
     ),
     *fact_specs("device_busy_ps", "device_time_ps", "device_idle_fraction", is_optional=True),
     *_PAGE_SCALARS.values(),
+)
+TILES = tiles(
+    "step_time_avg_ps",
+    Tile("n_steps", least=1),
+    "device_busy_ps",
+    "device_idle_fraction",
+    "input_fraction",
+    "device_compute_fraction",
+    "host_compute_fraction",
+    "host_python_fraction",
+    "host_wait_fraction",
+    "flops_fraction",
+    "hbm_bandwidth_fraction",
+    Tile("roofline_fraction", unlike="hbm_bandwidth_fraction"),
+    Tile("other_fraction", _WORTH_A_TILE, "device_idle_fraction"),
+    Tile("device_eager_fraction", _WORTH_A_TILE),
+    Tile("host_eager_fraction", _WORTH_A_TILE),
+    "device_compute_16bit_fraction",
 )
 
 
@@ -179,7 +198,7 @@ def _step_shares(run: Run, kind: str) -> dict[str, Scalar]:
 
 
 def _other_note(kind: str) -> str:
-    return "nothing traced ran" if kind == "CPU" else f"the {kind} idled for no traced reason"
+    return "no recorded activity" if kind == "CPU" else f"the {kind} idled for no traced reason"
 
 
 def _use_scalars(run: Run) -> dict[str, Scalar]:

@@ -6,6 +6,7 @@ from tb_tpuprof.analysis.pod.collectives import GroupsFrom
 from tb_tpuprof.analysis.pod.parts import PART_TEXTS
 from tb_tpuprof.tools.base import Param
 from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, number, text
+from tb_tpuprof.tools.tiles import Tile, tiles
 
 OWN, TOTAL = "own", "total"
 _OWN = (
@@ -233,4 +234,15 @@ SCALARS = (
         is_optional=True,
     ),
     ScalarSpec("step", "Index of the step shown, -1 for the mean of all", "id"),
+)
+TILES = tiles(
+    Tile("n_cores", least=2),
+    Tile("n_steps", least=1),
+    "job_step_ps",
+    Tile("step_ps", unlike="job_step_ps"),
+    Tile("median_own_ps", unlike="job_step_ps"),
+    "wait_fraction",
+    "copy_wait_fraction",
+    "idle_fraction",
+    Tile("all_idle_fraction", unlike="idle_fraction"),
 )

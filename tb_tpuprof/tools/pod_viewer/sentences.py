@@ -17,7 +17,7 @@ from tb_tpuprof.tools.findings_tables import cause_color
 from tb_tpuprof.tools.payload import NextStep, Subject, Verdict
 from tb_tpuprof.tools.pod_viewer.tables import core_name, count, part_text, straggler_name
 from tb_tpuprof.tools.verdicts import JobLimits, in_sentence
-from tb_tpuprof.units import format_fraction, format_time
+from tb_tpuprof.units import all_of, format_fraction, format_time
 
 _MUCH_WAITING = 0.1
 _ALIKE = 0.01  # of the step: largest difference between cores that do the same work
@@ -61,15 +61,16 @@ def verdict(pod: Pod, stragglers: Sequence[Straggler], limits: JobLimits | None 
         float(pod.part_ps[:, :, Part.COPY_WAIT].sum() / max(pod.total_ps.sum(), 1)),
     )
     if len(pod.cores) == 1:
-        only = f"Only one {_unit(pod)} was profiled"
+        only = f"Only one {_unit(pod)} was profiled, so there is nothing to compare."
         if pod.apart:
             only = (
-                f"`{core_name(pod, 0)}` is shown alone, because no other host was captured at the same time"
+                f"`{core_name(pod, 0)}` is shown alone, because no other host was captured at the same time."
             )
-        text = f"{only}: {largest.share} of its {_time(pod)} is {largest.word}." if largest else f"{only}."
+        time = _time(pod)
+        text = f"Of {time}, {largest.share} is {largest.word}. {only}" if largest else only
         return Verdict("warn" if copies >= _MUCH_WAITING else "unknown", text, color, waiting)
     if _are_alike(pod):
-        text = f"All {_cores(pod)} do the same work"
+        text = f"{all_of(len(pod.cores))} {_unit(pod)}s do the same work"
         text += f": of {_time(pod)} on each, {largest.share} is {largest.word}." if largest else "."
         return Verdict("warn" if copies >= _MUCH_WAITING else "good", text, color, waiting)
     if len(pod.step_names) < MIN_STEPS:
@@ -122,12 +123,12 @@ def straggler_text(pod: Pod, straggler: Straggler) -> str:
         f"{_CAUSE_WORDS[slow.cause]}. "
     )
     if straggler.gain_fraction < 0.005:
-        return text + "The job would gain almost nothing if it were like the median: others take as long."
+        return text + "At the median speed it would save the job almost nothing: others take as long."
     saved = (
         f"save {format_time(straggler.gain_ps)} of {format_time(straggler.job_ps)} per step "
         f"({format_fraction(straggler.gain_fraction)})"
     )
-    return f"{text}If it were like the median, the job would {saved}."
+    return f"{text}If it ran at the median speed, the job would {saved}."
 
 
 def apart_text(pod: Pod, n_hosts: int) -> str:
@@ -184,7 +185,8 @@ def _largest(pod: Pod, limits: JobLimits | None) -> _Largest | None:
     largest = Part(int(mean.argmax()))
     text = part_text(pod, largest)
     share = format_fraction(float(mean[largest]) / (float(pod.total_ps.mean()) or 1.0))
-    return _Largest(share, text.title[0].lower() + text.title[1:], text.color)
+    word = text.title if largest == Part.PYTHON else text.title[0].lower() + text.title[1:]
+    return _Largest(share, word, text.color)
 
 
 def _are_alike(pod: Pod) -> bool:
@@ -215,4 +217,4 @@ def _spread_text(pod: Pod) -> str:
             f"{format_time(float(busy[most]))}, `{core_name(pod, least)}` "
             f"{f'for {format_time(float(busy[least]))}' if busy[least] else 'not at all'}."
         )
-    return f"No {_unit(pod)} takes longer than the others by {LEAST_EXCESS * 100:g}% {period}."
+    return f"No {_unit(pod)} takes {LEAST_EXCESS * 100:g}% longer than the others {period}."

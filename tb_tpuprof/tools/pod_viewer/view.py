@@ -61,7 +61,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     ]  # hosts that are left out are reported below, with the reason
     diagnostics = (*apart, *_diagnostics(session, hosts, pod))
     limits = None if pod.apart else limits_of(session, hosts)
-    answer = with_limits(TOOL.name, verdict(pod, slow_ones, limits), limits)
+    answer = with_limits(TOOL.name, verdict(pod, slow_ones, limits), limits, is_first=len(pod.cores) == 1)
     return Payload(TOOL.name, session.run, hosts, tables, _scalars(pod, step), answer, diagnostics)
 
 
@@ -259,6 +259,7 @@ TOOL = Tool(
     params=declared.PAGE_PARAMS,
     tables=declared.PAGE_TABLES,
     scalars=declared.SCALARS,
+    tiles=declared.TILES,
     questions=(
         Question(
             "cores",

@@ -6,6 +6,7 @@ from tb_tpuprof.analysis.hlo.memory_accesses import SPACES
 from tb_tpuprof.analysis.ops.roofline import TITLES
 from tb_tpuprof.tools.payload import Unit
 from tb_tpuprof.tools.spec import ColumnSpec, ScalarSpec, TableSpec, number, text
+from tb_tpuprof.tools.tiles import tiles
 
 HBM_BASE = "FLOPs per byte moved to and from HBM"
 
@@ -127,4 +128,12 @@ SCALARS = (
         "flops_per_byte",
         "Above this intensity operations are limited by compute, below it by HBM",
     ),
+)
+TILES = tiles(
+    "efficiency_fraction",
+    "flop_rate_flops_per_s",
+    "intensity_flops_per_byte",
+    "ridge_flops_per_byte",
+    "peak_flops_per_s",
+    "peak_hbm_bytes_per_s",
 )

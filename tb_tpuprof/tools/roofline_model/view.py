@@ -37,7 +37,7 @@ from tb_tpuprof.tools.base import Param, Params
 from tb_tpuprof.tools.clocks import Clocks, clocks_of
 from tb_tpuprof.tools.hlo_session import CompiledOps, available, diagnostics_of, find_ops
 from tb_tpuprof.tools.payload import NextStep, Payload, Scalar, Subject, Table, Verdict
-from tb_tpuprof.tools.roofline_model.tables import HBM_BASE, OPS, PROGRAMS, ROOFS, SCALARS, TABLES
+from tb_tpuprof.tools.roofline_model.tables import HBM_BASE, OPS, PROGRAMS, ROOFS, SCALARS, TABLES, TILES
 from tb_tpuprof.tools.spec import Number, Values, fill_scalars
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import limits_of, with_limits
@@ -45,6 +45,7 @@ from tb_tpuprof.units import format_fraction, format_value
 
 N_ROWS = 10_000
 _NEAR = 0.6
+_STANDS_OUT = 0.1  # of the operations' time
 _NO_WORK = "the trace has no FLOP or byte counts"
 Floats = npt.NDArray[np.float64]
 Int64s = npt.NDArray[np.int64]
@@ -250,33 +251,30 @@ def _verdict(ops: HloOps, whole: Whole, compiled: CompiledOps) -> Verdict | None
     speed = rates(ops.work, ops.work_ps, compiled.roofs)
     total = rates(whole.work, whole.time_ps, compiled.roofs)
     efficiency = _or_none(total.efficiency[0])
-    details = []
+    text, details, saving = _limit_sentence(ops, speed, compiled), [], ""
     if efficiency is not None:
-        details.append(
-            f"The program as a whole runs at {format_fraction(efficiency)} of its roofline, idle time "
-            "included."
-        )
+        reached = format_fraction(efficiency)
+        text += f" The program as a whole runs at {reached} of its roofline, idle time included."
     is_rated = np.isfinite(speed.efficiency) & ~ops.is_waiting
     lost = np.where(is_rated, ops.self_ps * (1 - np.minimum(np.nan_to_num(speed.efficiency), 1)), 0.0)
     first = int(lost.argmax()) if lost.any() else int(ops.self_ps.argmax())
     if lost[first] > 0:
-        near, gain = (
-            format_fraction(float(speed.efficiency[first])),
-            format_fraction(float(lost[first]) / ops.busy_ps),
-        )
+        near = format_fraction(float(speed.efficiency[first]))
+        gain = format_fraction(float(lost[first]) / ops.busy_ps)
+        saving = f" (expected gain at its roofline: up to {gain} of the operations' time)"
         details.append(
-            f"`{ops.name[first]}` has the largest headroom: it runs at {near} of its roofline; at the "
-            f"roofline it would save {gain} of the operations' time."
+            f"`{ops.name[first]}` ({ops.category[first]}) has the largest headroom: it runs at {near} of its "
+            "roofline."
         )
     level: Literal["good", "warn", "unknown"] = (
         "unknown" if efficiency is None else "good" if efficiency >= _NEAR else "warn"
     )
     where = {"program": ops.programs[int(ops.program[first])], "op": ops.name[first]}
     steps_on = (
-        NextStep(f"See `{ops.name[first]}`", "op_profile", where),
+        NextStep(f"See `{ops.name[first]}`{saving}", "op_profile", where),
         NextStep("See every operation", "hlo_stats"),
     )
-    return Verdict(level, _limit_sentence(ops, speed, compiled), "compute", tuple(details), steps_on)
+    return Verdict(level, text, "compute", tuple(details), steps_on)
 
 
 def _limit_sentence(ops: HloOps, speed: Rates, compiled: CompiledOps) -> str:
@@ -291,8 +289,8 @@ def _limit_sentence(ops: HloOps, speed: Rates, compiled: CompiledOps) -> str:
     if LIMITS[most] == NO_LIMIT:
         least = format_fraction(NEAR_A_LIMIT)
         return (
-            f"{share} of the operations' time is below every limit: these operations reach less than "
-            f"{least} of each peak."
+            f"{share} of the operations' time is limited by neither compute nor memory: these operations "
+            f"reach less than {least} of each peak."
         )
     return f"{share} of the operations' time is limited by {in_words(LIMITS[most])}."
 
@@ -301,12 +299,15 @@ def _verdict_without_roofs(ops: HloOps, compiled: CompiledOps) -> Verdict:
     """For unknown peaks: the operation that takes the most time with its rate, and the fastest one."""
     speed = rates(ops.work, ops.work_ps, compiled.roofs).flops_per_s
     top, fastest = int(ops.self_ps.argmax()), int(np.nan_to_num(speed).argmax())
-    share = format_fraction(float(ops.self_ps[top]) / ops.busy_ps)
+    share = float(ops.self_ps[top]) / ops.busy_ps
+    rate = f", at {format_value(float(speed[top]), 'flops_per_s')}" if np.isfinite(speed[top]) else ""
+    time = f"{format_fraction(share)} of the operations' time{rate}"
     text = (
-        f"Peak rates are unknown, so no roofline is drawn. `{ops.name[top]}` takes the most of the "
-        f"operations' time, {share}"
+        f"`{ops.name[top]}` takes the most time: {time}."
+        if share >= _STANDS_OUT
+        else f"No single operation stands out: `{ops.name[top]}` comes first with {time}."
     )
-    text += f", at {format_value(float(speed[top]), 'flops_per_s')}." if np.isfinite(speed[top]) else "."
+    text += " No roofline is drawn, because the peak rates are unknown."
     details = (
         f"`{ops.name[fastest]}` has the highest rate: {format_value(float(speed[fastest]), 'flops_per_s')}.",
     )
@@ -330,6 +331,7 @@ TOOL = Tool(
     available=available,
     tables=TABLES,
     scalars=SCALARS,
+    tiles=TILES,
     params=(
         Param(
             "transfers",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, flag, number, text
+from tb_tpuprof.tools.tiles import Tile, tiles
 
 PIPELINES = TableSpec(
     "pipelines",
@@ -145,4 +146,12 @@ SCALARS = (
     ScalarSpec("rank", "Rank of the call shown", "count", "1 is the slowest complete call"),
     ScalarSpec("typical_rank", "Rank of the call of median length", "count"),
     ScalarSpec("n_executions", "Calls of the pipeline", "count"),
+)
+TILES = tiles(
+    Tile("max_latency_ps", unlike="avg_latency_ps"),
+    "avg_latency_ps",
+    "bottleneck_self_ps",
+    "wait_fraction",
+    "host_step_time_avg_ps",
+    "host_input_fraction",
 )

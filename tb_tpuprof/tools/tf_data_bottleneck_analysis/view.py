@@ -31,6 +31,7 @@ from tb_tpuprof.tools.tf_data_bottleneck_analysis.tables import (
     PIPELINES,
     SCALARS,
     TABLES,
+    TILES,
     WHAT_IF,
 )
 from tb_tpuprof.tools.tool import Tool
@@ -345,8 +346,8 @@ def _diagnostics(
             result.append(Diagnostic("info", text))
     if chosen.call.n_reparented:
         text = (
-            f"{_count(chosen.call.n_reparented, 'stage')} of this call name one another as consumers; they "
-            "are drawn below the root."
+            f"{_count(chosen.call.n_reparented, 'stage')} of this call form a cycle; they are drawn below "
+            "the root."
         )
         result.append(Diagnostic("warning", text))
     return tuple(result)
@@ -369,6 +370,7 @@ TOOL = Tool(
     view=view,
     tables=TABLES,
     scalars=SCALARS,
+    tiles=TILES,
     available=available,
     params=(
         Param(

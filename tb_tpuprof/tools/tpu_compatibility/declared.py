@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tb_tpuprof.tools.base import Param
 from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, flag, number, text
+from tb_tpuprof.tools.tiles import Tile, tiles
 
 N_ROWS = 10_000
 
@@ -122,6 +123,7 @@ PAGE_SCALARS = (
     ScalarSpec("n_not_checked", "Not checked", "count", "They run on the host"),
     ScalarSpec("n_ops", "Operations", "count", "Of the graph and its functions"),
 )
+TILES = tiles("valid_fraction", "n_invalid", "n_valid", Tile("n_not_checked", least=1), "n_ops")
 
 ITEMS = TableSpec(
     "items",

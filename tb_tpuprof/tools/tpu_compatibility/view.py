@@ -107,7 +107,7 @@ def _scalars(result: Compatibility) -> dict[str, Scalar]:
     rows = result.status == INVALID
     n_kinds = len(np.unique(result.graph.op.codes[rows]))
     n_functions = len(result.graph.functions)
-    listed = f"TensorFlow {VERSION} compiles {len(OPS) + len(TPU_ONLY)} operations for TPUs"
+    listed = f"checked against the {len(OPS) + len(TPU_ONLY)} operation types of TensorFlow {VERSION}"
     return fill_scalars(
         declared.PAGE_SCALARS,
         {
@@ -125,7 +125,7 @@ def _verdict(result: Compatibility, place: GraphPlace) -> Verdict:
     where = f"`{place.name}`"
     if share is None:
         return Verdict(
-            "unknown", f"No part of {where} is meant for a TPU: all its operations run on the host."
+            "unknown", f"{where} has no operations intended for a TPU: all of them run on the host."
         )
     n_checked = result.count(VALID) + n_invalid
     if not n_invalid:
@@ -218,6 +218,7 @@ TOOL = Tool(
     params=declared.PAGE_PARAMS,
     tables=declared.PAGE_TABLES,
     scalars=declared.PAGE_SCALARS,
+    tiles=declared.TILES,
     questions=(
         Question(
             "drawing",

@@ -83,6 +83,7 @@ TOOL = Tool(
     params=(*_RANGE, _WIDTH, Param("flows", "Flows", "bool", False, "Include the arrows between events")),
     tables=tables.WINDOW_TABLES,
     scalars=tables.WINDOW_SCALARS,
+    tiles=(),
     questions=(
         Question(
             "event",

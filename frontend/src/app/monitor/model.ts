@@ -128,7 +128,7 @@ const TILES: readonly Tile[] = [
     title: 'Matrix unit',
     unit: 'fraction',
     worst: 'smallest',
-    note: () => 'utilisation',
+    note: () => 'utilization',
     unknown: 'Reported by TPUs only',
   },
 ];

@@ -1,7 +1,7 @@
 /** Shares of time as donuts, with or without idle time, then the table of all operations. */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
-import { readTable, type RowsOf } from '../../api/declared';
+import { readTable, readTiles, type RowsOf } from '../../api/declared';
 import type { Payload } from '../../api/types';
 import { Section, Tiles } from '../../widgets/summary';
 import { parseView, viewChange } from '../../widgets/table/model';
@@ -61,7 +61,7 @@ export function OpStatsView({ payload, ...props }: { payload: Payload } & ViewPr
     props.setParams({ [donut.endsWith('type') ? 'f.type' : 'f.operation']: `=${name}` }, 'push');
   return (
     <>
-      <Tiles tiles={Object.values(payload.scalars).slice(0, 6)} />
+      <Tiles tiles={readTiles(payload)} />
       {donuts.length > 0 && (
         <Section title="Where the time goes" note="self time" end={<IdleSwitch {...props} />}>
           <div class="donuts">

@@ -1,7 +1,7 @@
 /** Shares of time as donuts, then the table of all operations; a row leads to the operation's details. */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
-import { readTable, type RowsOf } from '../../api/declared';
+import { readTable, readTiles, type RowsOf } from '../../api/declared';
 import type { Payload } from '../../api/types';
 import { Section, Tiles } from '../../widgets/summary';
 import { parseView, viewChange, type TableColumn } from '../../widgets/table/model';
@@ -67,7 +67,7 @@ export function HloStatsView({
   };
   return (
     <>
-      <Tiles tiles={Object.values(payload.scalars)} />
+      <Tiles tiles={readTiles(payload)} />
       <div class={op ? 'op-page has-card' : 'op-page'}>
         <div class="tool-page">
           {donuts.length > 0 && (

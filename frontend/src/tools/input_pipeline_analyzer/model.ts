@@ -2,30 +2,15 @@
  * Input pipeline: the payload's scalars and tables become tiles, the share of input wait of each step, and
  * advice per category. Pure.
  */
-import { readNumber, readScalar, readTable, type ScalarSpec } from '../../api/declared';
+import { readNumber, readTable, readTiles, type ScalarSpec, type TileScalar } from '../../api/declared';
 import { INPUT_PIPELINE_ANALYZER } from '../../api/tables/input_pipeline_analyzer';
 import type { Payload } from '../../api/types';
 import { categoryToken } from '../../base/color';
 import { format, plural } from '../../base/units';
-import type { TileProps } from '../../widgets/summary';
 import type { StepShare } from '../../widgets/step_chart';
 import { spreadText } from '../steps';
 
 const { tables: TABLES, scalars: SCALARS } = INPUT_PIPELINE_ANALYZER.page;
-
-/** In the order of the tiles; the spread over steps is in the note of the average. */
-const TILES = [
-  SCALARS.input_fraction,
-  SCALARS.waiting_avg_ps,
-  SCALARS.step_time_avg_ps,
-  SCALARS.host_input_ps,
-  SCALARS.host_enqueue_fraction,
-  SCALARS.output_fraction,
-  SCALARS.n_steps,
-];
-/** Left out if unknown: most runs do not have these. */
-const ONLY_WHERE_KNOWN = new Set<ScalarSpec>([SCALARS.host_enqueue_fraction]);
-const MAX_TILES = 6;
 
 function spreadOf(
   payload: Payload,
@@ -42,23 +27,20 @@ function waitingSpread(payload: Payload): string {
   return spreadOf(payload, [input_fraction_sd, input_fraction_min, input_fraction_max], 'fraction');
 }
 
-function noteOf(payload: Payload, spec: ScalarSpec): string {
-  if (spec === SCALARS.input_fraction) return waitingSpread(payload);
-  const { step_time_sd_ps, step_time_min_ps, step_time_max_ps } = SCALARS;
-  if (spec === SCALARS.step_time_avg_ps)
+function noteOf(payload: Payload, name: string): string {
+  if (name === SCALARS.input_fraction.name) return waitingSpread(payload);
+  const { step_time_avg_ps, step_time_sd_ps, step_time_min_ps, step_time_max_ps } = SCALARS;
+  if (name === step_time_avg_ps.name)
     return spreadOf(payload, [step_time_sd_ps, step_time_min_ps, step_time_max_ps], 'ps');
   return '';
 }
 
-/** No tiles if only the number of steps is known: the verdict says why. */
-export function tilesOf(payload: Payload): TileProps[] {
-  const tiles = TILES.flatMap((spec) => {
-    const scalar = readScalar(payload, spec);
-    if (!scalar || (scalar.value === null && ONLY_WHERE_KNOWN.has(spec))) return [];
-    const note = [scalar.note, noteOf(payload, spec)].filter(Boolean).join(' · ');
-    return [{ title: scalar.title, value: scalar.value, unit: scalar.unit, note }];
-  }).slice(0, MAX_TILES);
-  return tiles.some(({ value, unit }) => value !== null && unit !== 'count') ? tiles : [];
+/** The tiles; those of means have the spread over steps in their notes. */
+export function tilesOf(payload: Payload): TileScalar[] {
+  return readTiles(payload).map((tile) => ({
+    ...tile,
+    note: [tile.note, noteOf(payload, tile.name)].filter(Boolean).join(' · '),
+  }));
 }
 
 /**

@@ -3,7 +3,7 @@
  */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
-import { readTable } from '../../api/declared';
+import { readTable, readTiles } from '../../api/declared';
 import type { Payload } from '../../api/types';
 import { canOpen } from '../../state/catalog';
 import { openTool } from '../../state/selection';
@@ -113,7 +113,7 @@ export function KernelStatsView({ payload, params, setParams }: { payload: Paylo
   if (!table.n_rows && !kernels.length) return <></>;
   return (
     <>
-      <Tiles tiles={Object.values(payload.scalars)} />
+      <Tiles tiles={readTiles(payload)} />
       {donuts.length > 0 && (
         <Section title="Where the time goes" note="kernel time">
           <div class="donuts">

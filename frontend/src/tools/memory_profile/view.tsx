@@ -4,7 +4,7 @@
  */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
-import { readNumber, readScalars, readTable, type ColumnOf, type RowsOf } from '../../api/declared';
+import { readNumber, readTable, readTiles, type ColumnOf, type RowsOf } from '../../api/declared';
 import type { Payload } from '../../api/types';
 import { canOpen } from '../../state/catalog';
 import { openTool } from '../../state/selection';
@@ -30,20 +30,6 @@ type ViewProps = Pick<ToolProps, 'params' | 'setParams'>;
 type Active = RowsOf<typeof TABLES.active>;
 type ActiveColumn = ColumnOf<typeof TABLES.active>;
 
-const TILES = [
-  SCALARS.peak_bytes,
-  SCALARS.lifetime_peak_bytes,
-  SCALARS.capacity_bytes,
-  SCALARS.n_allocations,
-  SCALARS.n_deallocations,
-];
-const PEAK_TILES = [
-  SCALARS.peak_ps,
-  SCALARS.stack_bytes,
-  SCALARS.heap_bytes,
-  SCALARS.free_bytes,
-  SCALARS.fragmentation_fraction,
-];
 const HIDDEN_AT_FIRST: readonly ActiveColumn[] = ['event', 'requested_bytes'];
 const TOTALS: readonly ActiveColumn[] = ['total_bytes', 'fraction', 'n_occurrences'];
 const MONO: readonly ActiveColumn[] = ['op', 'shape'];
@@ -137,10 +123,7 @@ export function MemoryProfileView({ payload, params, setParams }: { payload: Pay
           </select>
         </label>
       )}
-      <div>
-        <Tiles tiles={readScalars(payload, TILES)} />
-        <Tiles tiles={readScalars(payload, PEAK_TILES)} />
-      </div>
+      <Tiles tiles={readTiles(payload)} />
       <HistorySection key={memory?.fullName} payload={payload} memory={memory} setParams={setParams} />
       <Section title={active.table.title} note="identical allocations are grouped" end={back}>
         <ActiveTable rows={active} host={memory?.host ?? ''} params={params} setParams={setParams} />

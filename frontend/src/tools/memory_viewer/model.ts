@@ -142,16 +142,6 @@ export function spacesOf(payload: Payload): Space[] {
     }));
 }
 
-/** The tiles: the peak and its components. */
-export const TILES = [
-  SCALARS.peak_bytes,
-  SCALARS.padding_bytes,
-  SCALARS.temporary_bytes,
-  SCALARS.parameter_bytes,
-  SCALARS.output_bytes,
-  SCALARS.allocated_bytes,
-];
-
 const FIXED: Readonly<Record<string, string>> = {
   Parameter: categoryToken('input'),
   Output: categoryToken('output'),

@@ -4,7 +4,7 @@
  */
 import type { VNode } from 'preact';
 import { useMemo, useRef, useState } from 'preact/hooks';
-import { readNumber, readScalars, readTable, type ColumnOf, type RowsOf } from '../../api/declared';
+import { readNumber, readTable, readTiles, type ColumnOf, type RowsOf } from '../../api/declared';
 import { isSameTable } from '../../api/table';
 import type { Payload, Table as PayloadTable } from '../../api/types';
 import { format, plural } from '../../base/units';
@@ -26,7 +26,6 @@ import {
   spacesOf,
   stepsOf,
   TABLES,
-  TILES,
   type Buffer,
   type Colors,
 } from './model';
@@ -299,7 +298,7 @@ export function MemoryViewerView({ payload, params, setParams }: { payload: Payl
           in another memory space, or shares another buffer's memory.
         </p>
       )}
-      <Tiles tiles={readScalars(payload, TILES)} />
+      <Tiles tiles={readTiles(payload)} />
       {live.length > 0 && (
         <div class="mv-body">
           <div class="tool-page">

@@ -4,7 +4,7 @@
  */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
-import { readNumber, readTable } from '../../api/declared';
+import { readNumber, readTable, readTiles } from '../../api/declared';
 import type { Payload } from '../../api/types';
 import { Segments } from '../../widgets/segments';
 import { Section, Tiles } from '../../widgets/summary';
@@ -204,7 +204,7 @@ export function OpProfileView({
   const { note } = readTable(payload, TABLES.nodes);
   return (
     <>
-      <Tiles tiles={Object.values(payload.scalars)} />
+      <Tiles tiles={readTiles(payload)} />
       <div class={op ? 'op-page has-card' : 'op-page'}>
         <div>
           <Section title="Where the time goes" note={note || 'self time, summed over devices'}>

@@ -1,23 +1,14 @@
 /** Overview: the payload's scalars and tables become tiles, the parts of a step, and lists of facts. Pure. */
-import { readNumber, readTable } from '../../api/declared';
+import { readNumber, readTable, readTiles, type TileScalar } from '../../api/declared';
 import { OVERVIEW_PAGE } from '../../api/tables/overview_page';
 import type { Payload } from '../../api/types';
 import { spreadText, type StepPart } from '../steps';
 
 const { tables: TABLES, scalars: SCALARS } = OVERVIEW_PAGE.page;
 
-const MAX_TILES = 6;
 /** Scalars shown within another tile. */
 const SPREAD = [SCALARS.step_time_sd_ps, SCALARS.step_time_min_ps, SCALARS.step_time_max_ps] as const;
-const NOT_TILES = new Set<string>(SPREAD.map(({ name }) => name));
 const { name: STEP_TIME } = SCALARS.step_time_avg_ps;
-
-export interface TileModel {
-  title: string;
-  value: number | boolean | null;
-  unit: string;
-  note: string;
-}
 
 /** "± 0.6 ms · 11.2 ms to 15.8 ms": the spread of steps around the average. */
 function spread(payload: Payload): string {
@@ -25,22 +16,13 @@ function spread(payload: Payload): string {
   return spreadText(readNumber(payload, sd), readNumber(payload, min), readNumber(payload, max), 'ps');
 }
 
-/**
- * At most six: the step time first, then the payload's order. One tile represents all tiles without a value.
- */
-export function tilesOf(payload: Payload): TileModel[] {
-  const names = Object.keys(payload.scalars).filter((name) => !NOT_TILES.has(name));
-  const ordered = [STEP_TIME, ...names.filter((name) => name !== STEP_TIME)];
-  return ordered
-    .flatMap((name) => {
-      const scalar = payload.scalars[name];
-      if (!scalar) return [];
-      const note =
-        name === STEP_TIME ? [scalar.note, spread(payload)].filter(Boolean).join(' · ') : scalar.note;
-      return [{ title: scalar.title, value: scalar.value, unit: scalar.unit, note }];
-    })
-    .filter((tile, i, tiles) => tile.value !== null || i === tiles.findIndex(({ value }) => value === null))
-    .slice(0, MAX_TILES);
+/** The tiles; that of the step time has the spread of steps in its note. */
+export function tilesOf(payload: Payload): TileScalar[] {
+  return readTiles(payload).map((tile) =>
+    tile.name === STEP_TIME
+      ? { ...tile, note: [tile.note, spread(payload)].filter(Boolean).join(' · ') }
+      : tile,
+  );
 }
 
 /** The category of each column of step parts, which gives its color; stacked in this order, from below. */

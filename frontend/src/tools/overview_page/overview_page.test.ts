@@ -13,37 +13,20 @@ const ps = (value: number | null, title = 't', note = ''): Payload['scalars'][st
 });
 
 describe('overview', () => {
-  it('puts the spread of steps into the first tile, and makes at most six', () => {
+  it('shows the tiles that the server chose, with the spread of steps in that of the step time', () => {
     const scalars = {
-      n_steps: ps(5),
-      step_time_avg_ps: ps(12.4e9, 'Average'),
+      n_steps: ps(5, 'Steps'),
+      step_time_avg_ps: ps(12.4e9, 'Average', 'mean over 2 hosts'),
       step_time_sd_ps: ps(0.6e9),
       step_time_min_ps: ps(11.2e9),
       step_time_max_ps: ps(15.8e9),
     };
-    const more = Object.fromEntries(Array.from({ length: 9 }, (_, i) => [`x${i}`, ps(i)]));
-    const tiles = tilesOf(payload({ ...scalars, ...more }));
-    expect(tiles).toHaveLength(6);
-    expect(tiles[0]).toMatchObject({ title: 'Average', value: 12.4e9 });
-    expect(tiles[0]?.note.replaceAll('\u00a0', ' ')).toBe('± 600 µs · 11.2 ms to 15.8 ms');
-  });
-
-  it('keeps unknown numbers as tiles with their reason, and no spread where there is none', () => {
-    expect(tilesOf(payload({ step_time_avg_ps: ps(null, 'Average', 'no steps') }))).toEqual([
-      { title: 'Average', value: null, unit: 'ps', note: 'no steps' },
-    ]);
-  });
-
-  it('has one tile for all that is unknown', () => {
-    const tiles = tilesOf(
-      payload({
-        step_time_avg_ps: ps(null, 'Average', 'no steps'),
-        n_steps: ps(0, 'Steps'),
-        idle: ps(null, 'Idle', 'no device'),
-        busy: ps(7, 'Busy'),
-      }),
+    const tiles = tilesOf({ ...payload(scalars), tiles: ['step_time_avg_ps', 'n_steps'] });
+    expect(tiles.map(({ title }) => title)).toEqual(['Average', 'Steps']);
+    expect(tiles[0]?.note.replaceAll('\u00a0', ' ')).toBe(
+      'mean over 2 hosts · ± 600 µs · 11.2 ms to 15.8 ms',
     );
-    expect(tiles.map(({ title }) => title)).toEqual(['Average', 'Steps', 'Busy']);
+    expect(tiles[1]?.note).toBe('');
   });
 
   it('stacks the parts of a step that the answer has, device compute lowest', () => {

@@ -5,7 +5,7 @@
 import type { VNode } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { fetchPayload, payloadUrl } from '../../api/client';
-import { readScalars, readTable } from '../../api/declared';
+import { readTable, readTiles } from '../../api/declared';
 import type { Payload, Table as PayloadTable } from '../../api/types';
 import { categoryToken } from '../../base/color';
 import { format, plural } from '../../base/units';
@@ -27,7 +27,6 @@ import {
   peersOf,
   podOf,
   rangeOf,
-  SCALARS,
   sharedBy,
   shownValues,
   slowestFirst,
@@ -42,22 +41,6 @@ import './style.css';
 
 type ViewProps = ToolProps & { payload: Payload };
 type PartProps = ToolProps & { pod: Pod };
-
-const TILES = [
-  SCALARS.n_hosts,
-  SCALARS.n_chips,
-  SCALARS.n_cores,
-  SCALARS.n_steps,
-  SCALARS.n_shown_steps,
-  SCALARS.job_step_ps,
-  SCALARS.step_ps,
-  SCALARS.max_own_ps,
-  SCALARS.median_own_ps,
-  SCALARS.wait_fraction,
-  SCALARS.copy_wait_fraction,
-  SCALARS.idle_fraction,
-  SCALARS.all_idle_fraction,
-];
 const MOST_BARS = 256;
 const SETTLE_MS = 150;
 /** Next to a map of several cores the card has a fixed height: its content does not move the page. */
@@ -441,7 +424,7 @@ export function PodViewerView(props: ViewProps): VNode {
   const openHost = (row: number): void => openTool('trace_viewer', { hosts: stragglers.text('host')(row) });
   return (
     <>
-      <Tiles tiles={readScalars(detail ?? payload, TILES)} />
+      <Tiles tiles={readTiles(payload, detail ?? payload)} />
       {stragglers.length > 0 && <Plain table={stragglers.table} empty="" onRow={openHost} />}
       {cores.length > 1 && (
         <PodMap

@@ -4,7 +4,7 @@
  */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
-import { readTable } from '../../api/declared';
+import { readTable, readTiles } from '../../api/declared';
 import type { Payload } from '../../api/types';
 import { paletteToken } from '../../base/color';
 import { plural } from '../../base/units';
@@ -312,7 +312,7 @@ export function RooflineView({
     column.name === 'op' ? <span data-tip={`${text}\n${programOf(row)}`}>{text}</span> : undefined;
   return (
     <>
-      <Tiles tiles={Object.values(payload.scalars)} />
+      <Tiles tiles={readTiles(payload)} />
       <div class={op ? 'op-page has-card' : 'op-page'}>
         <div>
           <Section

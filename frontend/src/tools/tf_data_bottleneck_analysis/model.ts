@@ -2,26 +2,12 @@
  * tf.data: the payload's tables become pipelines to choose from, the stages of one call, and estimated gains
  * of changes. Pure.
  */
-import { readNumber, readScalar, readTable, type RowOf } from '../../api/declared';
+import { readNumber, readTable, type RowOf } from '../../api/declared';
 import { TF_DATA_BOTTLENECK_ANALYSIS } from '../../api/tables/tf_data_bottleneck_analysis';
 import type { Payload } from '../../api/types';
 import { format, formatRange } from '../../base/units';
-import type { TileProps } from '../../widgets/summary';
 
 const { tables: TABLES, scalars: SCALARS } = TF_DATA_BOTTLENECK_ANALYSIS.page;
-
-const TILES = [
-  SCALARS.max_latency_ps,
-  SCALARS.avg_latency_ps,
-  SCALARS.bottleneck_self_ps,
-  SCALARS.wait_fraction,
-  SCALARS.host_step_time_avg_ps,
-  SCALARS.host_input_fraction,
-];
-
-export function tilesOf(payload: Payload): TileProps[] {
-  return TILES.map((spec) => readScalar(payload, spec)).filter((scalar) => scalar !== undefined);
-}
 
 export interface PipelineName {
   host: string;

@@ -16,7 +16,6 @@ import {
   pipelinesOf,
   stageLabel,
   stretchOf,
-  tilesOf,
   whatIfOf,
   type Stage,
 } from './model';
@@ -154,17 +153,6 @@ describe('pipelines and calls', () => {
       '2 of 3 · 7.00 ms · typical',
       '3 of 3 · 8.00 ms · cut by the capture',
     ]);
-  });
-  it('have tiles for what the payload knows', () => {
-    expect(
-      tilesOf(
-        answerOf(
-          TF_DATA_BOTTLENECK_ANALYSIS.page,
-          {},
-          { max_latency_ps: { value: 1, unit: 'ps', title: 'Slowest', note: '' } },
-        ),
-      )[0],
-    ).toMatchObject({ title: 'Slowest', value: 1 });
   });
 });
 

@@ -4,7 +4,7 @@
  */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
-import { readTable } from '../../api/declared';
+import { readTable, readTiles } from '../../api/declared';
 import { TF_DATA_BOTTLENECK_ANALYSIS } from '../../api/tables/tf_data_bottleneck_analysis';
 import type { Payload } from '../../api/types';
 import { format, plural } from '../../base/units';
@@ -22,7 +22,6 @@ import {
   executionLabel,
   executionsOf,
   graphOf,
-  tilesOf,
   typicalRankOf,
   whatIfOf,
   type Chosen,
@@ -199,7 +198,7 @@ export function TfDataView({ payload, params, setParams }: { payload: Payload } 
   if (!pipelines.n_rows) return <Nothing />;
   return (
     <>
-      <Tiles tiles={tilesOf(payload)} />
+      <Tiles tiles={readTiles(payload)} />
       <Pipelines payload={payload} table={pipelines} chosen={chosen} params={params} setParams={setParams} />
       <div class={stage ? 'tf-data has-drawer' : 'tf-data'}>
         <div class="tool-page">

@@ -4,7 +4,7 @@
  */
 import type { VNode } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
-import { readTable, type ColumnOf, type RowOf, type RowsOf } from '../../api/declared';
+import { readTable, readTiles, type ColumnOf, type RowOf, type RowsOf } from '../../api/declared';
 import type { Payload, Table as PayloadTable } from '../../api/types';
 import { RichText } from '../../widgets/rich_text';
 import { Segments } from '../../widgets/segments';
@@ -174,7 +174,7 @@ export function TpuCompatibilityView({
           }
         />
       )}
-      <Tiles tiles={Object.values(payload.scalars)} />
+      <Tiles tiles={readTiles(payload)} />
       <DrawingSection
         {...{ run, hosts, params, setParams, scopes, chosen }}
         graph={shownOf(graphs)}

@@ -44,6 +44,7 @@ export const PAYLOAD: Payload = complete(TRACE_VIEWER.page, {
   hosts: ['h'],
   verdict: null,
   is_diagnosed: true,
+  tiles: [],
   diagnostics: [],
   scalars: scalars({ trace_duration_ps: 1000, start_ps: 0, end_ps: 1000, n_events: 7 }),
   tables: {

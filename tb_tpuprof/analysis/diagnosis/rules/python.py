@@ -63,8 +63,15 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
             where = f", in {culprit.title}" if culprit.name else ""
             text = f"Each step spends {amount} in Python{where}{inside}."
         ahead = evidence.ahead if evidence.ahead and evidence.ahead.culprit == culprit else None
-        fix = _CHEAPER if ahead else fix_for(FIXES, evidence)
         option = python_option(evidence)
+        fix = _CHEAPER if ahead else fix_for(FIXES, evidence)
+        if culprit.kind == "annotation":  # what runs inside is unknown, and it may be the step's own work
+            see = (
+                f"Capture with `{option}` to see which functions run there"
+                if option
+                else "Annotate its parts"
+            )
+            fix = Fix(f"{see}, then move what the step does not need out of it.")
         # Python takes processors from computing on the host, not from an accelerator.
         most = 1.55 if evidence.kind == "CPU" and not waits else 1.15
         yield Finding(
@@ -77,7 +84,7 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
             gain_ps=gain(evidence, time, 0.9 if waits else 0.75, most),
             fix=fix.text,
             snippet=fix.snippet,
-            evidence=shown(evidence, parts, "Its longest stretch"),
+            evidence=shown(evidence, parts, "The longest stretch"),
             capture_option=option if culprit.kind != "function" else "",
         )
 

@@ -127,12 +127,19 @@ def _param_line(param: Param) -> str:
 
 
 def _scalar_line(spec: ScalarSpec) -> str:
-    return f"- `{spec.name}`{_unit(spec.unit)}: {spec.title}{_if_any(spec.is_optional)}{_sentence(spec.description)}"
+    return f"- `{spec.name}`{_unit(spec.unit)}: {spec.title}{_if_any(spec.is_optional)}{_definition(spec)}"
 
 
 def _column_line(spec: ColumnSpec) -> str:
     kind = "" if spec.kind == "number" else f" ({spec.kind})"
-    return f"- `{spec.name}`{_unit(spec.unit) or kind}: {spec.title}{_if_any(spec.is_optional)}{_sentence(spec.description)}"
+    return f"- `{spec.name}`{_unit(spec.unit) or kind}: {spec.title}{_if_any(spec.is_optional)}{_definition(spec)}"
+
+
+def _definition(spec: ScalarSpec | ColumnSpec) -> str:
+    """The sentence, the formula, and the meaning of null."""
+    formula = f" = `{spec.formula}`" if spec.formula else ""
+    unknown = f". null: {spec.unknown}" if spec.unknown else ""
+    return f"{_sentence(spec.description)}{formula}{unknown}"
 
 
 def _unit(unit: str) -> str:

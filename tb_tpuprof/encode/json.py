@@ -68,6 +68,9 @@ def payload_object(payload: Payload, column_fields: ColumnFields) -> dict[str, A
                 "unit": scalar.unit,
                 "title": scalar.title,
                 "note": scalar.note,
+                "description": scalar.description,
+                "formula": scalar.formula,
+                "working": scalar.working,
             }
             for name, scalar in payload.scalars.items()
         },
@@ -125,6 +128,8 @@ def _table(table: Table, column_fields: ColumnFields) -> dict[str, Any]:
                 "unit": column.unit,
                 "kind": column.kind,
                 "description": column.description,
+                "formula": column.formula,
+                "unknown": column.unknown,
                 **column_fields(column),
             }
             for column in table.columns

@@ -119,6 +119,7 @@ def _table(table: Table, column_fields: ColumnFields) -> dict[str, Any]:
     return {
         "title": table.title,
         "note": table.note,
+        "description": table.description,
         **({"chart": table.chart} if table.chart else {}),
         "n_rows": table.n_rows,
         "columns": [

@@ -95,7 +95,13 @@ def _table(spec: TableSpec) -> Schema:
             if not column.is_optional
         ],
     }
-    properties = {"title": _TEXT, "note": _TEXT, "columns": columns, "n_rows": {"type": "integer"}}
+    properties = {
+        "title": _TEXT,
+        "note": _TEXT,
+        "description": _TEXT,
+        "columns": columns,
+        "n_rows": {"type": "integer"},
+    }
     return _described(spec.title, spec.description, properties)
 
 

@@ -113,6 +113,7 @@ FINDINGS = TableSpec(
     "A row per finding, by gain. `confidence` is high, medium or low; `docs` is the cause's page below "
     "docs/; no `host`: all have it; an unknown gain is null",
     is_optional=True,
+    sentence="What costs the steps time, ordered by the time that a fix would recover",
 )
 CAUSES = TableSpec(
     "causes",

@@ -42,12 +42,15 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of equal length under a title. `chart`: how the generic page draws it."""
+    """Columns of equal length under a title. `chart`: how the generic page draws it; `description`: what it
+    shows, in a sentence.
+    """
 
     title: str
     columns: tuple[Column, ...]
     note: str = ""
     chart: str = ""
+    description: str = ""
 
     @property
     def n_rows(self) -> int:

@@ -29,7 +29,15 @@ def shares_spec(name: str, title: str, *, is_optional: bool = False) -> TableSpe
         ),
     )
     sentence = f"Self time: at most {N_SLICES} slices, and `Other`"
-    return TableSpec(name, title, columns, sentence, is_optional, "donut")
+    return TableSpec(
+        name,
+        title,
+        columns,
+        sentence,
+        is_optional,
+        "donut",
+        f"Self time of the {N_SLICES} largest, and of the rest as Other",
+    )
 
 
 def shares_table(

@@ -125,6 +125,7 @@ def flag(name: str, title: str, description: str = "", *, is_optional: bool = Fa
 class TableSpec:
     """A table: its columns in order.
 
+    `description` documents its rows for programs, `sentence` what it shows for people, if that differs.
     `chart` is how the generic page draws it: as a `donut` of the first number column by the
     first text column, or, as `steps`, stacked bars of all columns in the first number column's unit.
     `is_optional`: payloads leave it out if it does not apply to the run.
@@ -136,6 +137,7 @@ class TableSpec:
     description: str = ""
     is_optional: bool = False
     chart: Chart = ""
+    sentence: str = ""
 
     def fill(
         self,
@@ -165,7 +167,7 @@ class TableSpec:
         if len({len(column.values) for column in columns}) > 1:
             lengths = ", ".join(f"{column.name} {len(column.values)}" for column in columns)
             raise DeclarationError(f"columns of table {self.name} have unequal lengths: {lengths}")
-        return Table(title or self.title, columns, note, self.chart)
+        return Table(title or self.title, columns, note, self.chart, self.sentence or self.description)
 
     def empty(self, note: str = "") -> Table:
         """The table without rows; optional columns are left out."""

@@ -89,7 +89,13 @@ export interface Scalar {
   value: number | boolean | null;
   unit: Unit;
   title: string;
+  /** Adds a second figure; where the value is unknown, the reason. */
   note: string;
+  /** The sentence that defines it. */
+  description?: string;
+  formula?: string;
+  /** The formula with this run's numbers. */
+  working?: string;
 }
 
 interface ColumnHead {
@@ -97,6 +103,9 @@ interface ColumnHead {
   title: string;
   unit: Unit;
   description?: string;
+  formula?: string;
+  /** The reason for its unknown cells. */
+  unknown?: string;
 }
 
 /** Numbers as JSON (null: unknown) or as a typed array (NaN: unknown); read them with `numberAt`. */
@@ -124,6 +133,8 @@ export type Column = TextColumn | NumberColumn | BoolColumn;
 export interface Table {
   title: string;
   note: string;
+  /** What it shows, in a sentence. */
+  description?: string;
   /** How a page without a view of its own draws it. */
   chart?: 'donut' | 'steps';
   columns: Column[];

@@ -121,6 +121,7 @@ OPS = TableSpec(
         text("eager", "Mode", "Eager: the operation ran by itself, not inside a compiled or traced function"),
     ),
     "A row per operation: the device's first, then the host's; with `idle`, also a row `IDLE` for each",
+    sentence="Every framework operation with its occurrences, times and rates",
 )
 DEVICE_BY_TYPE = shares_spec("device_by_type", "Device, by type")
 DEVICE_BY_OP = shares_spec("device_by_op", "Device, by operation")

@@ -199,6 +199,7 @@ NODES = TableSpec(
         text("stack", "Source stack", "The innermost place first, one per line", is_optional=True),
     ),
     "A row for each node. With `times=false` times are absent, with `metadata=false` framework op and source",
+    sentence="Instructions around the one in the middle; values flow downward",
 )
 EDGES = TableSpec(
     "edges",
@@ -219,6 +220,8 @@ HOT = TableSpec(
     "their bodies; "
     "absent with `times=false`",
     is_optional=True,
+    sentence="Instructions that took the most time, without loops and calls, whose time belongs to their "
+    "bodies",
 )
 COMPUTATIONS = TableSpec(
     "computations",
@@ -257,6 +260,7 @@ CHOSEN = TableSpec(
         text("entry", "Entry computation", "The computation that the program starts with"),
     ),
     "One row: the program, and the instruction in the middle with its computation",
+    sentence="The program and the instruction in the middle",
 )
 PAGE_TABLES = (NODES, EDGES, HOT, COMPUTATIONS, PROGRAMS, CHOSEN)
 PAGE_SCALARS = (

@@ -195,6 +195,7 @@ OPS = TableSpec(
     "A row per program and operation, at most 10,000, longest self time first; operations of SparseCores "
     "last, without a share. `expression` is cut at 2,000 characters; `bound_by` may also be Below every "
     "limit, Waiting or Unknown; what was not traced or measured is null",
+    sentence="Every compiled operation with its times, rates and limiting resource, longest self time first",
 )
 TABLES = (
     OPS,

@@ -152,6 +152,7 @@ STEPS = TableSpec(
     ),
     "A row per step, a column per part (listed in `breakdown.column`): they add up to the step time. "
     "Times of SparseCores are not part of it",
+    sentence="The duration of each step, split into parts that add up to it",
 )
 BREAKDOWN = TableSpec(
     "breakdown",
@@ -186,6 +187,7 @@ BREAKDOWN = TableSpec(
         text("meaning", "Meaning", "What counts as this part"),
     ),
     "A row per part of the step, as they are stacked; the share is the ratio of the sums over all steps",
+    sentence="How the time of all steps is shared among its parts",
 )
 HOST_TIMES = TableSpec(
     "host_categories",
@@ -209,6 +211,7 @@ HOST_TIMES = TableSpec(
     "The host's time for input, always in five rows: enqueuing, preprocessing, advanced reads, demanded "
     "reads, "
     "other. Without any, the shares are null",
+    sentence="Time that the hosts spend on input, by kind of work, summed over threads",
 )
 _OF_ALL = "Of the self time of all input operations"
 INPUT_OPS = TableSpec(
@@ -293,6 +296,7 @@ HOSTS = TableSpec(
     ),
     "A row per host, the one that waits the largest share of its steps first; times per step are null for a "
     "host without steps",
+    sentence="Each host's own steps, the one that waits the largest share of them first",
 )
 ADVICE = TableSpec(
     "advice",
@@ -303,6 +307,7 @@ ADVICE = TableSpec(
         text("tool", "Tool", "The page to open; empty for none"),
     ),
     "For the parts and host categories that matter in this run, largest gain first",
+    sentence="Advice for the parts and kinds of input work that matter in this run, largest gain first",
 )
 TABLES = (STEPS, BREAKDOWN, HOST_TIMES, INPUT_OPS, ADVICE, HOSTS)
 SCALARS = (
@@ -372,7 +377,7 @@ SCALARS = (
         "fraction",
         "Share of the host's time for input that goes into infeed enqueues and copies to the device",
         formula="enqueuing ÷ Σ time of all five categories",
-        unknown="the trace contains no infeed enqueues and no copies to a device",
+        unknown="the trace contains no infeed enqueues, and no steps with copies to a device",
     ),
     ScalarSpec(
         "input_fraction_worst_core",

@@ -98,6 +98,7 @@ KERNELS = TableSpec(
     ),
     "A row per kernel, operation and launch, largest total time first, at most 10,000. `op` is "
     "(no operation) if none is known",
+    sentence="Every kernel with its launches, times and launch details, longest total time first",
 )
 
 
@@ -141,7 +142,9 @@ def _pie(name: str, title: str) -> TableSpec:
             formula="total time ÷ kernel time",
         ),
     )
-    return TableSpec(name, title, columns, f"The first {N_SLICES} and `Other`", chart="donut")
+    return TableSpec(
+        name, title, columns, f"Time of the {N_SLICES} largest, and of the rest as Other", chart="donut"
+    )
 
 
 BY_KERNEL = _group("by_kernel", "By kernel", text("kernel", "Kernel", "Name of the kernel"))

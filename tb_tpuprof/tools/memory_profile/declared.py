@@ -131,6 +131,7 @@ HISTORY = TableSpec(
         number("used_bytes", "In use", "bytes", "Stack and heap, from this moment on"),
     ),
     "The first 64 memories over the whole trace, with few points each: for small charts",
+    sentence="Use of each memory over the whole trace",
 )
 TIMELINE = TableSpec(
     "timeline",
@@ -187,6 +188,7 @@ TIMELINE = TableSpec(
     "The level of the chosen memory after each event in the window, and what the event was: at most three"
     " events per pixel: the lowest level, the highest and the last. The first row may be before the "
     "window",
+    sentence="How much of the chosen memory is in use over time",
 )
 ACTIVE = TableSpec(
     "active",
@@ -263,6 +265,7 @@ FLOOR = TableSpec(
         flag("is_warm_up", "Warm-up", "Ignored by the search for leaks"),
     ),
     "A row for each step",
+    sentence="The lowest level during each step; if it keeps rising, memory may leak",
 )
 TABLES = (MEMORIES, HISTORY, TIMELINE, ACTIVE, FLOOR)
 

@@ -95,12 +95,14 @@ LIVE = TableSpec(
     "Buffers at the peak",
     _BUFFER_COLUMNS,
     "In program order, buffers held throughout first; if more than 5,000, the largest",
+    sentence="Buffers that are held at the peak",
 )
 BLOCKS = TableSpec(
     "blocks",
     "Allocation map",
     _BUFFER_COLUMNS,
     "Temporary buffers of the steps shown; if more than 3,000, those that cover the largest area",
+    sentence="Address range and lifetime of each temporary buffer",
 )
 TIMELINE = TableSpec(
     "timeline",
@@ -119,6 +121,7 @@ TIMELINE = TableSpec(
         ),
     ),
     "Bytes after each of the steps shown; if there are more than `width_px`, the largest per pixel",
+    sentence="Memory that the program holds after each step of its order",
 )
 ALLOCATIONS = TableSpec(
     "allocations",
@@ -147,6 +150,7 @@ ADVICE = TableSpec(
         number("saves_bytes", "Saves up to", "bytes", "By itself: savings do not add up"),
     ),
     "Largest saving first",
+    sentence="Changes that would lower the peak, each with the most that it saves by itself",
 )
 SPACES = TableSpec(
     "spaces",
@@ -194,6 +198,7 @@ CHOSEN = TableSpec(
         ),
     ),
     "One row: the program and memory space of the other tables",
+    sentence="The program and memory space shown",
 )
 TABLES = (LIVE, TIMELINE, BLOCKS, ALLOCATIONS, ADVICE, SPACES, PROGRAMS, CHOSEN)
 

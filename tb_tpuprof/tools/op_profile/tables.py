@@ -17,7 +17,7 @@ NODES = TableSpec(
     "Op profile",
     (
         text("name", "Name", "Name of the program, category, part of a framework name, or operation"),
-        text("kind", "Kind", "all, program, category, scope, duplicates, op or idle"),
+        text("kind", "Kind", "Kind of node: all, program, category, scope, duplicates, op or idle"),
         number("parent", "Parent", "id", "Row of the parent node, -1 for the root"),
         number("n_children", "Children", "count", "Including those beyond the limit"),
         number(
@@ -114,6 +114,7 @@ NODES = TableSpec(
     "A row per node of the tree, parents before children, siblings by time, at most 20,000. `kind` is all, "
     "program, category, scope, duplicates, op or idle; rates and utilizations with unknown work or peak "
     "are null",
+    sentence="Self time of programs, categories and operations as a tree",
 )
 SCALARS = (
     ScalarSpec(

@@ -88,6 +88,7 @@ STEPS = TableSpec(
     ),
     "A row per step; the categories of a row add up to its step time. On TPUs, some have other titles: "
     "Infeed, Outfeed, Compute, Collectives, Idle",
+    sentence="The duration of each step, split into categories that add up to it",
 )
 BREAKDOWN = TableSpec(
     "breakdown",
@@ -207,6 +208,7 @@ HOSTS = TableSpec(
     ),
     "A row per host, slowest first; only for several hosts",
     is_optional=True,
+    sentence="Step time and waiting of each host, slowest first",
 )
 RECOMMENDATIONS = TableSpec(
     "recommendations",
@@ -216,6 +218,7 @@ RECOMMENDATIONS = TableSpec(
         text("text", "What to do", "What to change, or which page to open"),
         text("tool", "Tool", "The page to open; empty for advice"),
     ),
+    sentence="What to change, and which pages to open next",
 )
 ENVIRONMENT = TableSpec(
     "environment",

@@ -59,6 +59,7 @@ CORES = TableSpec(
         *_PART_COLUMNS,
     ),
     "A row for each core in the step shown",
+    sentence="How each core spends the step",
 )
 PARTS = TableSpec(
     "parts",
@@ -93,6 +94,7 @@ STEPS = TableSpec(
     "A row for each step that all hosts have, with parts as means over the cores; absent if no steps are "
     "marked",
     is_optional=True,
+    sentence="The duration of each step as a mean over the cores, split into parts",
 )
 STRAGGLERS = TableSpec(
     "stragglers",

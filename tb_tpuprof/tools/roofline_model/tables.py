@@ -214,6 +214,7 @@ OPS = TableSpec(
     ),
     "A row per operation, longest self time first, at most 10,000. `bound_by` may also be Below every "
     "limit, Waiting or Unknown; numbers with unknown work or peak are null",
+    sentence="Every operation with its rates, intensities and distance to its roof, longest self time first",
 )
 PROGRAMS = TableSpec(
     "programs",
@@ -250,6 +251,7 @@ ROOFS = TableSpec(
         ),
     ),
     "A row per memory with a known peak, of one device; `shared` is a GPU's shared memory",
+    sentence="Peak bandwidth of each memory, and the intensity from which compute is the limit",
 )
 TABLES = (OPS, PROGRAMS, ROOFS)
 SCALARS = (

@@ -55,6 +55,7 @@ CHOSEN = TableSpec(
     ),
     "One row: the call that the tables below show. `bottleneck` is the pipeline's, if it worked for this "
     "call; `node` is its id in `nodes`, -1: none",
+    sentence="The call that the graph and its stages show",
 )
 
 EXECUTIONS = TableSpec(
@@ -110,6 +111,7 @@ NODES = TableSpec(
     "A row per stage of the call, consumers before producers. `parent` is -1 for the root; "
     "`n_iterators` counts the iterators that the stage created, such as one per file of an interleave; "
     "`parameters` look like parallelism=1, autotune=true",
+    sentence="The stages that worked for this call, each with its own time",
 )
 
 EDGES = TableSpec(
@@ -121,6 +123,7 @@ EDGES = TableSpec(
         flag("is_critical", "On the critical path", "Whether both stages are on the critical path"),
     ),
     "Ids of nodes; critical if both ends are",
+    sentence="Which stage takes elements from which",
 )
 
 WHAT_IF = TableSpec(
@@ -161,6 +164,7 @@ WHAT_IF = TableSpec(
     ),
     "A row per change, with the time of a call and a step after it; the first row is `now`. If nothing "
     "can be estimated, a single row `cannot estimate` with the reason in `note`",
+    sentence="How long a call and a step would take after each change, as an interval",
 )
 
 ADVICE = TableSpec(

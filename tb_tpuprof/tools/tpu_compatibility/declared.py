@@ -105,7 +105,7 @@ BY_OP = TableSpec(
     "By operation",
     (
         _OP,
-        text("status", "Status", "valid, incompatible or not checked"),
+        text("status", "Status", "Whether it is valid, incompatible or not checked"),
         _N_OPS,
         number("fraction", "Share", "fraction", "Share of all nodes", formula="nodes ÷ all nodes"),
         _REASON,
@@ -169,7 +169,11 @@ ITEMS = TableSpec(
     "items",
     "Drawing",
     (
-        text("kind", "Kind", "scope, operation, or rest: the remaining children of a scope, drawn as one"),
+        text(
+            "kind",
+            "Kind",
+            "Kind of item: scope, operation, or rest: the remaining children of a scope, drawn as one",
+        ),
         text("name", "Name", "Name of the scope or operation"),
         text("op", "Operation", "Type of an operation"),
         number("frame", "Within", "id", "Row of the open scope that contains it, -1 at the top"),

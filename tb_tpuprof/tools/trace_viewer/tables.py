@@ -36,7 +36,8 @@ TRACKS = TableSpec(
         text(
             "kind",
             "Kind",
-            "steps, launches, modules, scope, ops, hlo_ops, async, overhead, source, stream, python, thread, "
+            "Kind of track: steps, launches, modules, scope, ops, hlo_ops, async, overhead, source, "
+            "stream, python, thread, "
             "tf_data, counter or other",
         ),
         number("n_events", "Events", "count", "Samples, for a counter"),
@@ -107,6 +108,7 @@ COLORS = TableSpec(
     "Colors",
     (number("color_key", "Color", "id", "0 to 255, stable by name"),),
     "A row for each text of `boxes.name`",
+    sentence="Colors of the boxes by name",
 )
 COUNTERS = TableSpec(
     "counters",

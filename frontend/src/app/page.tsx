@@ -18,6 +18,7 @@ export interface PageProps {
   answer: RunsAnswer;
   viewOf: (tool: string) => ToolView;
   onHelp: () => void;
+  isHelpOpen: boolean;
 }
 
 interface Choice {
@@ -151,7 +152,7 @@ function RunBody({ tools, viewOf }: { tools: ToolsAnswer; viewOf: PageProps['vie
   return <ToolBody info={info} view={view} />;
 }
 
-export function Page({ answer, viewOf, onHelp }: PageProps): VNode {
+export function Page({ answer, viewOf, onHelp, isHelpOpen }: PageProps): VNode {
   const { data: tools, error, retry } = useTools(run.value);
   const isKnown = answer.runs.some((candidate) => candidate.run === run.value);
   const info = tools?.tools.find((candidate) => candidate.name === tool.value);
@@ -172,7 +173,7 @@ export function Page({ answer, viewOf, onHelp }: PageProps): VNode {
   };
   return (
     <main class={info && viewOf(info.name).fills ? 'page fills' : 'page'}>
-      {info && <Header info={info} onHelp={onHelp} />}
+      {info && <Header info={info} onHelp={onHelp} isHelpOpen={isHelpOpen} />}
       {body()}
     </main>
   );

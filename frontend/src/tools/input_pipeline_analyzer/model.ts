@@ -56,7 +56,7 @@ export function tilesOf(payload: Payload): TileProps[] {
     const scalar = readScalar(payload, spec);
     if (!scalar || (scalar.value === null && ONLY_WHERE_KNOWN.has(spec))) return [];
     const note = [scalar.note, noteOf(payload, spec)].filter(Boolean).join(' · ');
-    return [{ title: scalar.title, value: scalar.value, unit: scalar.unit, note }];
+    return [{ ...scalar, note }];
   }).slice(0, MAX_TILES);
   return tiles.some(({ value, unit }) => value !== null && unit !== 'count') ? tiles : [];
 }

@@ -177,6 +177,7 @@ export function InputPipelineView({ payload, params, setParams }: ViewProps): VN
       <div class="two-columns">
         <BreakdownSection
           title="Step time breakdown"
+          tip="How the time of all steps is shared among its parts"
           note={breakdown.note}
           breakdown={parts}
           timeOf="Average over the steps"
@@ -185,7 +186,11 @@ export function InputPipelineView({ payload, params, setParams }: ViewProps): VN
         <HostSide payload={payload} />
       </div>
       {sparseCore.length > 0 && (
-        <Section title="SparseCores" note="outside the steps, on average">
+        <Section
+          title="SparseCores"
+          tip="Time of the SparseCores, which run next to the TensorCore; mean over SparseCores and steps"
+          note="outside the steps, on average"
+        >
           <Facts facts={sparseCore} />
         </Section>
       )}
@@ -199,7 +204,7 @@ export function InputPipelineView({ payload, params, setParams }: ViewProps): VN
       )}
       {hasInputOps(payload) && <InputOps ops={ops} tokens={tokens} {...link} />}
       {payload.diagnostics.length > 0 && (
-        <Section title="About this trace">
+        <Section title="About this trace" tip="Notices about this trace that matter for trusting the numbers">
           <DiagnosticsList items={payload.diagnostics} />
         </Section>
       )}

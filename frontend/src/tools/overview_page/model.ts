@@ -37,7 +37,7 @@ export function tilesOf(payload: Payload): TileModel[] {
       if (!scalar) return [];
       const note =
         name === STEP_TIME ? [scalar.note, spread(payload)].filter(Boolean).join(' · ') : scalar.note;
-      return [{ title: scalar.title, value: scalar.value, unit: scalar.unit, note }];
+      return [{ ...scalar, note }];
     })
     .filter((tile, i, tiles) => tile.value !== null || i === tiles.findIndex(({ value }) => value === null))
     .slice(0, MAX_TILES);

@@ -74,7 +74,7 @@ function TopOps({ ops }: { ops: RowsOf<typeof TABLES.top_ops> }): VNode | null {
 function Recommendations({ items }: { items: readonly Recommendation[] }): VNode | null {
   if (!items.length) return null;
   return (
-    <Section title="What to do next">
+    <Section title="What to do next" tip="What to change, and which pages to open next">
       <ul class="recommendations">
         {items.map(({ text, tool }, i) => (
           <li key={i}>
@@ -158,6 +158,7 @@ export function OverviewView({ payload, params, setParams }: ViewProps): VNode {
       <div class="overview-columns">
         <BreakdownSection
           title="Step time breakdown"
+          tip="How the time of all steps is shared among its parts"
           note={breakdown.note}
           breakdown={parts}
           timeOf="Average over the steps"
@@ -175,7 +176,7 @@ export function OverviewView({ payload, params, setParams }: ViewProps): VNode {
         </Section>
       )}
       {payload.diagnostics.length > 0 && (
-        <Section title="About this trace">
+        <Section title="About this trace" tip="Notices about this trace that matter for trusting the numbers">
           <DiagnosticsList items={payload.diagnostics} />
         </Section>
       )}

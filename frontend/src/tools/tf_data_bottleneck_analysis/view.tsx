@@ -130,7 +130,12 @@ function GraphSection({
     />
   );
   return (
-    <Section title="Pipeline graph" note={where} end={end}>
+    <Section
+      title="Pipeline graph"
+      tip="Stages that worked for the call shown; elements flow from producers to consumers, and the critical path is highlighted"
+      note={where}
+      end={end}
+    >
       {graph.stages.length ? (
         <>
           <Graph
@@ -218,7 +223,11 @@ export function TfDataView({ payload, params, setParams }: { payload: Payload } 
         )}
       </div>
       {payload.diagnostics.length > 0 && (
-        <Section title="About this trace" note={plural(payload.diagnostics.length, 'note')}>
+        <Section
+          title="About this trace"
+          tip="Notices about this trace that matter for trusting the numbers"
+          note={plural(payload.diagnostics.length, 'note')}
+        >
           <DiagnosticsList items={payload.diagnostics} />
         </Section>
       )}

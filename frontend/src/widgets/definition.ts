@@ -11,6 +11,9 @@ export interface Definition {
 /** The sentence of each table and chart by its title, for headings that have none of their own. */
 export const HeadingSentences = createContext<ReadonlyMap<string, string>>(new Map());
 
+/** `data-term` names what the pointer is on: the title of a column, or after this prefix that of a tile. */
+export const TILE_TERM = 'tile:';
+
 /** A sentence with its period; empty stays empty. */
 export function sentence(text: string | undefined): string {
   return text && !/[.?!…]$/.test(text) ? `${text}.` : (text ?? '');

@@ -2,7 +2,7 @@
 import type { ComponentChildren, VNode } from 'preact';
 import { useContext } from 'preact/hooks';
 import { exactText, quantity, unbroken, UNKNOWN } from '../base/units';
-import { HeadingSentences, sentence, tipOf, whyUnknown, type Definition } from './definition';
+import { HeadingSentences, sentence, TILE_TERM, tipOf, whyUnknown, type Definition } from './definition';
 import { RichText } from './rich_text';
 import './summary.css';
 
@@ -74,7 +74,7 @@ function Tile({ title, value, unit, note, ...definition }: TileProps): VNode {
   const shown = isFlag ? { number: value ? 'Yes' : 'No', unit: '' } : quantity(value, unit);
   const more = value === null ? whyUnknown(note) : isFlag ? '' : exactText(value, unit);
   return (
-    <div class="tile" data-term={title} {...tipOf(definition, more)}>
+    <div class="tile" data-term={TILE_TERM + title} {...tipOf(definition, more)}>
       <dt>{title}</dt>
       <dd
         class={shown.number.length + shown.unit.length > LONG_FROM ? 'long' : undefined}
@@ -174,7 +174,7 @@ export function Heading({ title, tip }: { title: string; tip?: string | undefine
   const text = sentence(tip ?? useContext(HeadingSentences).get(title));
   if (!text) return <>{title}</>;
   return (
-    <span class="explained" tabIndex={0} data-term={title} data-tip={text}>
+    <span class="explained" tabIndex={0} data-tip={text}>
       {title}
     </span>
   );

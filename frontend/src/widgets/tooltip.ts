@@ -88,6 +88,10 @@ export function serveTooltips(root: HTMLElement): () => void {
   const onKey = (event: KeyboardEvent): void => {
     if (event.key === 'Escape') hide();
   };
+  /** The anchor moves away; what scrolls elsewhere on the page does not matter. */
+  const onScroll = (event: Event): void => {
+    if (anchor && event.target instanceof Node && event.target.contains(anchor)) hide();
+  };
   const onKeyUp = (event: KeyboardEvent): void => {
     if (event.key === 'Escape' || !(event.target instanceof Element)) return;
     if (!event.target.hasAttribute('aria-activedescendant')) return;
@@ -100,7 +104,7 @@ export function serveTooltips(root: HTMLElement): () => void {
   root.addEventListener('pointerdown', hide);
   root.addEventListener('keydown', onKey);
   root.addEventListener('keyup', onKeyUp);
-  root.addEventListener('scroll', hide, true);
+  root.addEventListener('scroll', onScroll, true);
   root.addEventListener('pointerleave', hide);
   return () => {
     hide();
@@ -110,7 +114,7 @@ export function serveTooltips(root: HTMLElement): () => void {
     root.removeEventListener('pointerdown', hide);
     root.removeEventListener('keydown', onKey);
     root.removeEventListener('keyup', onKeyUp);
-    root.removeEventListener('scroll', hide, true);
+    root.removeEventListener('scroll', onScroll, true);
     root.removeEventListener('pointerleave', hide);
   };
 }

@@ -266,7 +266,7 @@ ABOUT = TableSpec(
     "About",
     _PAIRS,
     "name, full_name, derived_from, host, section, track, step, hlo_op, hlo_module, framework_op and "
-    "source, if known",
+    "source, if known; kind, explanation and explanation_source, if the glossary explains the name",
 )
 ARGUMENTS = TableSpec(
     "arguments",

@@ -2,13 +2,13 @@
 import type { VNode } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { shown } from '../../state/payload';
-import { sentence } from '../../widgets/definition';
+import { sentence, TILE_TERM } from '../../widgets/definition';
 import { introductionOf } from '../../widgets/markdown';
 import { RichText } from '../../widgets/rich_text';
 import { definitionsOf, type Defined, type DefinedGroup } from './definitions';
 import { readDocument } from './documents';
 
-/** The title of the number that the pointer or the focus is on. */
+/** The `data-term` that the pointer or the focus is on. */
 function useTerm(): string {
   const [term, setTerm] = useState('');
   useEffect(() => {
@@ -52,7 +52,11 @@ function Group({ group, term }: { group: DefinedGroup; term: string }): VNode {
       {group.title && group.description && <p>{sentence(group.description)}</p>}
       <dl>
         {group.numbers.map((number) => (
-          <Definition key={number.title} number={number} isOn={number.title === term} />
+          <Definition
+            key={number.title}
+            number={number}
+            isOn={(group.title ? '' : TILE_TERM) + number.title === term}
+          />
         ))}
       </dl>
     </section>

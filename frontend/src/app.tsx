@@ -148,6 +148,7 @@ export function App(): VNode {
             kind={error.kind}
             message={error.message}
             remedy={error.remedy}
+            details={error.details}
             onRetry={() => void loadRuns()}
           />
         </main>

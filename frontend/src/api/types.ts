@@ -26,6 +26,8 @@ export interface RunsAnswer {
 export interface HostInfo {
   host: string;
   size_bytes: number;
+  /** Why its file cannot be read, if that is known; empty: nothing is known to be wrong. */
+  failure: string;
 }
 
 interface ParamInfo {
@@ -56,6 +58,8 @@ export interface ToolsAnswer {
   message: string;
   hosts: HostInfo[];
   tools: ToolInfo[];
+  /** Why none of its files can be read. */
+  failure: ErrorAnswer['error'] | null;
 }
 
 type VerdictLevel = 'good' | 'warn' | 'bad' | 'unknown';
@@ -175,6 +179,6 @@ export interface ProgressAnswer {
 }
 
 export interface ErrorAnswer {
-  /** `parameter`: the invalid field, if the error is about one. */
-  error: { kind: string; message: string; remedy: string; parameter?: string };
+  /** `parameter`: the invalid field, if the error is about one; `details`: a file's path, a position. */
+  error: { kind: string; message: string; remedy: string; parameter?: string; details?: string };
 }

@@ -142,6 +142,8 @@ function RunBody({ tools, viewOf }: { tools: ToolsAnswer; viewOf: PageProps['vie
   if (!tool.value) return <Loading what="Opening" />;
   const info = tools.tools.find((candidate) => candidate.name === tool.value);
   const view = info && viewOf(info.name);
+  if (info && !info.available && tools.failure)
+    return <Failed what={`Run ${tools.run}`} {...tools.failure} onRetry={() => void loadRuns(true)} />;
   if (info && !info.available) return <Unavailable info={info} />;
   if (!info || !view) return <ToolGone tools={tools.tools} />;
   const hostNames = new Set(tools.hosts.map(({ host }) => host));
@@ -165,6 +167,7 @@ export function Page({ answer, viewOf, onHelp, isHelpOpen }: PageProps): VNode {
           kind={error.kind}
           message={error.message}
           remedy={error.remedy}
+          details={error.details}
           onRetry={retry}
         />
       );

@@ -90,6 +90,7 @@ export function PayloadPage({
         kind={error.kind}
         message={error.message}
         remedy={error.remedy}
+        details={error.details}
         onRetry={retry}
         {...(Object.keys(requestParams).length ? { onReset: reset } : {})}
       />

@@ -165,6 +165,7 @@ export function MonitorPage(): VNode {
         kind={error.kind}
         message={error.message}
         remedy={error.remedy}
+        details={error.details}
         onRetry={() => void loadCaptureInfo()}
       />
     );

@@ -10,7 +10,7 @@ import type { Payload } from '../../api/types';
 import { canOpen } from '../../state/catalog';
 import { openTool } from '../../state/selection';
 import { RichText } from '../../widgets/rich_text';
-import { DiagnosticsList } from '../../widgets/states';
+import { DiagnosticsList, noticesOf } from '../../widgets/states';
 import { Facts, Section, Tiles } from '../../widgets/summary';
 import { PLAIN_VIEW, type TableColumn } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
@@ -141,6 +141,7 @@ export function OverviewView({ payload, params, setParams }: ViewProps): VNode {
   const topOps = readTable(payload, TABLES.top_ops);
   const hosts = readIfAny(payload, TABLES.hosts)?.table;
   const facts = factsOf(payload);
+  const notices = noticesOf(payload.diagnostics);
   const parts = useMemo(() => breakdownOf(breakdown.all()), [breakdown]);
   return (
     <>
@@ -175,9 +176,9 @@ export function OverviewView({ payload, params, setParams }: ViewProps): VNode {
           <Facts facts={facts} />
         </Section>
       )}
-      {payload.diagnostics.length > 0 && (
+      {notices.length > 0 && (
         <Section title="About this trace" tip="Notices about this trace that matter for trusting the numbers">
-          <DiagnosticsList items={payload.diagnostics} />
+          <DiagnosticsList items={notices} />
         </Section>
       )}
     </>

@@ -9,7 +9,7 @@ import { TF_DATA_BOTTLENECK_ANALYSIS } from '../../api/tables/tf_data_bottleneck
 import type { Payload } from '../../api/types';
 import { format, plural } from '../../base/units';
 import { RichText } from '../../widgets/rich_text';
-import { DiagnosticsList, Message } from '../../widgets/states';
+import { DiagnosticsList, noticesOf, Message } from '../../widgets/states';
 import { Section, Tiles } from '../../widgets/summary';
 import type { ToolProps } from '../tool';
 import { Drawer } from './drawer';
@@ -201,6 +201,7 @@ export function TfDataView({ payload, params, setParams }: { payload: Payload } 
   const whatIf = useMemo(() => whatIfOf(payload), [payload]);
   const stage = graph.stages.find(({ id }) => String(id) === params['stage']);
   const close = (): void => setParams({ stage: undefined }, 'push');
+  const notices = noticesOf(payload.diagnostics);
   if (!pipelines.n_rows) return <Nothing />;
   return (
     <>
@@ -222,13 +223,13 @@ export function TfDataView({ payload, params, setParams }: { payload: Payload } 
           />
         )}
       </div>
-      {payload.diagnostics.length > 0 && (
+      {notices.length > 0 && (
         <Section
           title="About this trace"
           tip="Notices about this trace that matter for trusting the numbers"
-          note={plural(payload.diagnostics.length, 'note')}
+          note={plural(notices.length, 'note')}
         >
-          <DiagnosticsList items={payload.diagnostics} />
+          <DiagnosticsList items={notices} />
         </Section>
       )}
     </>

@@ -159,6 +159,7 @@ export function DrawingSection({ run, hosts, graph, ...props }: SectionProps): V
           kind={error.kind}
           message={error.message}
           remedy={error.remedy}
+          details={error.details}
           onRetry={retry}
         />
       ) : data ? (

@@ -109,8 +109,8 @@ class HostsUnreadable(ProfilerError):
 
     def __init__(self, failures: Mapping[str, ProfilerError]) -> None:
         first = next(iter(failures.values()))
-        message = first.message if len(failures) == 1 else f"None of the {len(failures):,} hosts can be read."
-        super().__init__(message, first.remedy)
+        count = f"None of the {len(failures):,} hosts can be read. " if len(failures) > 1 else ""
+        super().__init__(count + first.message, first.remedy)
         self.details = (
             first.details
             if len(failures) == 1

@@ -124,7 +124,8 @@ def is_bundle_fresh() -> bool:
 
 
 def bundle_sources() -> Iterator[Path]:
-    """Files that the bundle is made of."""
+    """Files that the bundle is made of; the documents are part of the page's help."""
+    yield from (ROOT / "docs").rglob("*.md")
     for folder, folders, files in os.walk(FRONTEND):
         folders[:] = [name for name in folders if name not in ("node_modules", "coverage", "dev")]
         yield from (Path(folder, name) for name in files if ".test." not in name)

@@ -37,6 +37,7 @@ class ProfilerError(Exception):
     kind = "profiler_error"
     http_status = 500
     exit_code = 1
+    details = ""  # for looking into it: a file's whole path, the position in it
     parameter = ""  # the invalid field of a request, if that is the problem
     host = ""  # the host whose file cannot be read, if that is the problem
 
@@ -60,21 +61,29 @@ def _restored(
 
 
 class TraceFormatError(ProfilerError):
-    """A trace file that cannot be decoded; `offset` is the byte at which reading failed, or -1."""
+    """A trace file that cannot be decoded; `offset` is the byte at which reading failed, or -1.
+
+    `what` completes "NAME …". The message has only the file's name, `details` its path and the byte.
+    """
 
     kind = "trace_format"
     http_status = 422
     exit_code = 3
 
     def __init__(self, path: str, offset: int, what: str, remedy: str = "") -> None:
-        where = f" at byte {offset}" if offset >= 0 else ""
         super().__init__(
-            f"{path}: {what}{where}.",
+            f"{_file_name(path)} {what}.",
             remedy or "Capture the profile again, or copy the file again if it was cut off in transfer.",
         )
+        self.details = path + (f", byte {offset:,}" if offset >= 0 else "")
         self.path = path
         self.offset = offset
         self.what = what
+
+
+def _file_name(path: str) -> str:
+    """The last part of a path or URL."""
+    return path.replace("\\", "/").rpartition("/")[2] or path
 
 
 class NotATrace(TraceFormatError):
@@ -85,8 +94,7 @@ class NotATrace(TraceFormatError):
     kind = "not_a_trace"
 
     def __init__(self, path: str, what: str, remedy: str) -> None:
-        name = path.replace("\\", "/").rpartition("/")[2] or path
-        ProfilerError.__init__(self, f"{name} is {what}.", remedy)
+        ProfilerError.__init__(self, f"{_file_name(path)} is {what}.", remedy)
         self.path = path
         self.offset = -1
         self.what = what
@@ -97,16 +105,20 @@ class HostsUnreadable(ProfilerError):
     that can work without these hosts catch it.
     """
 
+    _LISTED = 20
+
     def __init__(self, failures: Mapping[str, ProfilerError]) -> None:
         first = next(iter(failures.values()))
-        if len(failures) == 1:
-            super().__init__(first.message, first.remedy)
-        else:
-            listed = " ".join(error.message for error in list(failures.values())[:3])
-            super().__init__(
-                f"None of {len(failures)} hosts can be read: {listed}{' …' if len(failures) > 3 else ''}",
-                first.remedy,
+        count = f"None of the {len(failures):,} hosts can be read. " if len(failures) > 1 else ""
+        super().__init__(count + first.message, first.remedy)
+        self.details = (
+            first.details
+            if len(failures) == 1
+            else "\n".join(
+                " ".join(filter(None, (error.message, error.details)))
+                for error in list(failures.values())[: self._LISTED]
             )
+        )
         self.failures = dict(failures)
         self.kind, self.http_status, self.exit_code = first.kind, first.http_status, first.exit_code
 

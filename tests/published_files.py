@@ -1,4 +1,5 @@
-"""Writes what follows from the tools' declarations: the TypeScript accessors and the field lists of the docs.
+"""Writes what follows from the tools' declarations: the TypeScript accessors, the field lists of the docs, and
+the list of events in the glossary.
 
 `make golden` runs it; tests/test_generated.py compares.
 """
@@ -9,6 +10,7 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tb_tpuprof.analysis.events.glossary import Entry, entries
 from tb_tpuprof.tools import TOOLS
 from tb_tpuprof.tools.base import Param, Question
 from tb_tpuprof.tools.spec import ColumnSpec, ScalarSpec, TableSpec
@@ -18,6 +20,8 @@ ROOT = Path(__file__).resolve().parent.parent
 TYPESCRIPT = ROOT / "frontend" / "src" / "api" / "tables"
 API_DOCUMENT = ROOT / "docs" / "http_api.md"
 FIELDS_BEGIN, FIELDS_END = "<!-- fields: written by `make golden` -->\n", "<!-- end of fields -->\n"
+GLOSSARY_DOCUMENT = ROOT / "docs" / "glossary.md"
+EVENTS_BEGIN, EVENTS_END = "<!-- events: written by `make golden` -->\n", "<!-- end of events -->\n"
 _TS_HEAD = """// Written by `make golden` from the tools' declarations in tb_tpuprof/tools. Not to be edited.
 import {{ {names} }} from '../declared';
 """
@@ -127,12 +131,19 @@ def _param_line(param: Param) -> str:
 
 
 def _scalar_line(spec: ScalarSpec) -> str:
-    return f"- `{spec.name}`{_unit(spec.unit)}: {spec.title}{_if_any(spec.is_optional)}{_sentence(spec.description)}"
+    return f"- `{spec.name}`{_unit(spec.unit)}: {spec.title}{_if_any(spec.is_optional)}{_definition(spec)}"
 
 
 def _column_line(spec: ColumnSpec) -> str:
     kind = "" if spec.kind == "number" else f" ({spec.kind})"
-    return f"- `{spec.name}`{_unit(spec.unit) or kind}: {spec.title}{_if_any(spec.is_optional)}{_sentence(spec.description)}"
+    return f"- `{spec.name}`{_unit(spec.unit) or kind}: {spec.title}{_if_any(spec.is_optional)}{_definition(spec)}"
+
+
+def _definition(spec: ScalarSpec | ColumnSpec) -> str:
+    """The sentence, the formula, and the meaning of null."""
+    formula = f" = `{spec.formula}`" if spec.formula else ""
+    unknown = f". null: {spec.unknown}" if spec.unknown else ""
+    return f"{_sentence(spec.description)}{formula}{unknown}"
 
 
 def _unit(unit: str) -> str:
@@ -154,8 +165,24 @@ def document() -> str:
     return f"{before}{FIELDS_BEGIN}\n{fields()}{FIELDS_END}{after}"
 
 
+def glossary() -> str:
+    """docs/glossary.md with the list of events as it follows from the glossary's data."""
+    before, _, rest = GLOSSARY_DOCUMENT.read_text("utf-8").partition(EVENTS_BEGIN)
+    _, _, after = rest.partition(EVENTS_END)
+    events = sorted(entries(), key=lambda entry: entry.term.casefold())
+    return f"{before}{EVENTS_BEGIN}\n{''.join(map(_event_line, events))}\n{EVENTS_END}{after}"
+
+
+def _event_line(entry: Entry) -> str:
+    source = f"[Source]({entry.source})" if entry.source.startswith("https://") else f"Source: {entry.source}"
+    where = f" Any other event on a track of {', '.join(entry.tracks)}." if entry.tracks else ""
+    example = "" if entry.term == entry.examples[0] or entry.tracks else f" (`{entry.examples[0]}`)"
+    return f"* **{entry.term}**{example}: {entry.text}{where} {source}.\n"
+
+
 def main() -> None:
-    """Write both files."""
+    """Write all files."""
+    GLOSSARY_DOCUMENT.write_text(glossary(), "utf-8")
     TYPESCRIPT.mkdir(exist_ok=True)
     for path, text in typescript().items():
         path.write_text(text, "utf-8")

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,9 +17,13 @@ from werkzeug.test import Client
 from tb_tpuprof.encode import encode_json
 from tb_tpuprof.serve.logdirs import Logdirs
 from tb_tpuprof.serve.routes import Routes
+from tb_tpuprof.session import Session
 from tb_tpuprof.tools import TOOLS
 from tb_tpuprof.tools.payload import Column, Diagnostic, NextStep, Payload, Scalar, Table, Unit, Verdict
+from tb_tpuprof.tools.spec import ColumnSpec, ScalarSpec
 from tests.golden_files import GOLDEN, demo_runs
+from tests.synthetic import write_run
+from tests.synthetic_unlike import gpu_run, kernels_run, memory_run, tpu_run
 
 ROOT = Path(__file__).resolve().parent.parent
 NAMES = {tool.name for tool in TOOLS}
@@ -148,3 +152,82 @@ def test_answers_of_the_server_have_the_fields_of_the_frontend_s_types(routes: d
     assert refused.json
     assert set(refused.json) == types["ErrorAnswer"]
     assert set(refused.json["error"]) == {"kind", "message", "remedy"}
+
+
+def declared_numbers() -> Iterator[tuple[str, ColumnSpec | ScalarSpec]]:
+    """Every scalar and column of every page and question, by its path."""
+    for tool in TOOLS:
+        for question in (tool.page, *tool.questions):
+            path = f"{tool.name}/{question.name}".rstrip("/")
+            yield from ((f"{path}: {spec.name}", spec) for spec in question.scalars)
+            for table in question.tables:
+                yield from ((f"{path}: {table.name}.{column.name}", column) for column in table.columns)
+
+
+def test_every_number_and_column_has_a_sentence() -> None:
+    lacking = [path for path, spec in declared_numbers() if len(spec.description) < len(spec.name) // 3 + 3]
+    assert not lacking, "add a description: what the number is, in a sentence"
+
+
+def test_sentences_say_more_than_the_title() -> None:
+    def plain(text: str) -> str:
+        return re.sub(r"\W", "", text).casefold()
+
+    repeated = [path for path, spec in declared_numbers() if plain(spec.description) == plain(spec.title)]
+    assert not repeated
+
+
+def test_sentences_and_reasons_fit_into_tooltips() -> None:
+    """They start with a capital, reasons with a small letter: they follow `unknown:`. Neither ends with a
+    period, which the page adds.
+    """
+    for path, spec in declared_numbers():
+        assert not spec.description.endswith("."), path
+        assert not spec.unknown.endswith("."), path
+        assert spec.description[:1].upper() == spec.description[:1], path
+        if spec.unknown:
+            first = spec.unknown.split()[0]
+            assert first.islower() or any(letter.isupper() for letter in first[1:]), f"{path}: {spec.unknown}"
+        assert len(spec.description) <= 220, path
+
+
+def test_every_table_of_a_page_has_a_sentence_for_people() -> None:
+    for tool in TOOLS:
+        for table in tool.tables:
+            sentence = table.sentence or table.description
+            assert sentence, f"{tool.name}: say what the table {table.name} shows"
+            assert "`" not in sentence, (
+                f"{tool.name}: {table.name} needs a `sentence` without names of fields"
+            )
+            assert "null" not in sentence, f"{tool.name}: {table.name} needs a `sentence` without null"
+
+
+@pytest.mark.parametrize("log", sorted(demo_runs()))
+def test_unknown_numbers_say_why(log: str) -> None:
+    """Where a page shows "—", the answer has the reason."""
+    session = Session(str(demo_runs()[log]), cache=False)
+    for tool in TOOLS:
+        if tool.availability(session):
+            check_reasons(tool.run(session, None, {}))
+
+
+@pytest.mark.parametrize("drawn", [tpu_run, gpu_run, kernels_run, memory_run], ids=lambda run: run.__name__)
+def test_unknown_numbers_of_devices_say_why(drawn: Callable[[], dict[str, bytes]], tmp_path: Path) -> None:
+    write_run(tmp_path / "run", drawn())
+    session = Session(str(tmp_path / "run"), cache=False)
+    for tool in TOOLS:
+        if tool.availability(session):
+            check_reasons(tool.run(session, None, {}))
+
+
+def check_reasons(payload: Payload) -> None:
+    """Each unknown scalar has a note, each column with unknown cells the reason for them."""
+    for name, scalar in payload.scalars.items():
+        if scalar.value is None or scalar.value != scalar.value:
+            assert scalar.note, f"{payload.tool}: {name} is unknown without a reason"
+    for table_name, table in payload.tables.items():
+        for column in table.columns:
+            values = np.asarray(column.values)
+            is_unknown = values < 0 if column.strings is not None else values != values
+            if is_unknown.any():
+                assert column.unknown, f"{payload.tool}: {table_name}.{column.name} lacks `unknown`"

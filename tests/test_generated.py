@@ -14,7 +14,14 @@ from tb_tpuprof.tools import TOOLS
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.trace import schema
 from tests.golden_files import FORMAT_DOCUMENT, TABLES_MARK, demo_runs, format_tables
-from tests.published_files import API_DOCUMENT, TYPESCRIPT, document, typescript
+from tests.published_files import (
+    API_DOCUMENT,
+    GLOSSARY_DOCUMENT,
+    TYPESCRIPT,
+    document,
+    glossary,
+    typescript,
+)
 
 
 def test_trace_format_tells_every_column() -> None:
@@ -41,6 +48,10 @@ def test_typescript_reads_what_tools_declare() -> None:
 
 def test_the_http_document_lists_every_field() -> None:
     assert API_DOCUMENT.read_text("utf-8") == document(), "run `make golden`"
+
+
+def test_the_glossary_lists_every_event() -> None:
+    assert GLOSSARY_DOCUMENT.read_text("utf-8") == glossary(), "run `make golden`"
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)

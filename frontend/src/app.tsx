@@ -4,7 +4,7 @@
  */
 import type { ComponentType, VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { Help } from './app/help';
+import { HelpSlot } from './app/help/slot';
 import { Page } from './app/page';
 import { SideBar } from './app/side_bar';
 import { useTitle } from './app/title';
@@ -127,18 +127,19 @@ function useSide(): [boolean, () => void] {
 export function App(): VNode {
   const [isSideOpen, toggleSide] = useSide();
   const [isHelpOpen, setHelp] = useState(false);
+  const toggleHelp = (): void => setHelp(!isHelpOpen);
   const answer = runs.value;
   const error = runsError.value;
   useDefaults();
   useFreshRuns();
   useTitle();
   useKeys({
-    '?': () => setHelp(true),
+    '?': toggleHelp,
     '[': toggleSide,
     '/': () => searchField()?.focus(),
   });
   const page = (): VNode => {
-    if (tool.value === MONITOR) return <MonitorSlot onHelp={() => setHelp(true)} />;
+    if (tool.value === MONITOR) return <MonitorSlot onHelp={toggleHelp} isHelpOpen={isHelpOpen} />;
     if (!answer && error) {
       return (
         <main class="page">
@@ -147,6 +148,7 @@ export function App(): VNode {
             kind={error.kind}
             message={error.message}
             remedy={error.remedy}
+            details={error.details}
             onRetry={() => void loadRuns()}
           />
         </main>
@@ -160,7 +162,7 @@ export function App(): VNode {
       );
     }
     return answer.runs.length || run.value ? (
-      <Page answer={answer} viewOf={viewOf} onHelp={() => setHelp(true)} />
+      <Page answer={answer} viewOf={viewOf} onHelp={toggleHelp} isHelpOpen={isHelpOpen} />
     ) : (
       <NoRuns />
     );
@@ -169,8 +171,8 @@ export function App(): VNode {
     <div class="shell">
       <SideBar isOpen={isSideOpen} onToggle={toggleSide} />
       {page()}
+      <HelpSlot isOpen={isHelpOpen} onClose={() => setHelp(false)} />
       <CaptureDialogSlot />
-      {isHelpOpen && <Help onClose={() => setHelp(false)} />}
     </div>
   );
 }

@@ -55,7 +55,8 @@ def _outcome(name: str, command: Callable[[], int]) -> int:
         return code
     except ProfilerError as error:
         remedy = f"  {error.remedy}\n" if error.remedy else ""
-        sys.stderr.write(printable(f"{name}: {error.message}\n{remedy}"))
+        details = f"  ({error.details})\n" if error.details else ""
+        sys.stderr.write(printable(f"{name}: {error.message}\n{remedy}{details}"))
         return error.exit_code
     except MemoryError:
         sys.stderr.write(f"{name}: out of memory.\n")

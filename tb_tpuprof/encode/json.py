@@ -68,6 +68,9 @@ def payload_object(payload: Payload, column_fields: ColumnFields) -> dict[str, A
                 "unit": scalar.unit,
                 "title": scalar.title,
                 "note": scalar.note,
+                "description": scalar.description,
+                "formula": scalar.formula,
+                "working": scalar.working,
             }
             for name, scalar in payload.scalars.items()
         },
@@ -117,6 +120,7 @@ def _table(table: Table, column_fields: ColumnFields) -> dict[str, Any]:
     return {
         "title": table.title,
         "note": table.note,
+        "description": table.description,
         **({"chart": table.chart} if table.chart else {}),
         "n_rows": table.n_rows,
         "columns": [
@@ -126,6 +130,8 @@ def _table(table: Table, column_fields: ColumnFields) -> dict[str, Any]:
                 "unit": column.unit,
                 "kind": column.kind,
                 "description": column.description,
+                "formula": column.formula,
+                "unknown": column.unknown,
                 **column_fields(column),
             }
             for column in table.columns

@@ -79,8 +79,11 @@ def _scalar(spec: ScalarSpec) -> Schema:
         "unit": {"const": spec.unit},
         "title": _TEXT,
         "note": _TEXT,
+        "description": _TEXT,
+        "formula": _TEXT,
+        "working": _TEXT,
     }
-    return _described(spec.title, spec.description, properties)
+    return _described(spec.title, _definition(spec), properties)
 
 
 def _table(spec: TableSpec) -> Schema:
@@ -93,7 +96,13 @@ def _table(spec: TableSpec) -> Schema:
             if not column.is_optional
         ],
     }
-    properties = {"title": _TEXT, "note": _TEXT, "columns": columns, "n_rows": {"type": "integer"}}
+    properties = {
+        "title": _TEXT,
+        "note": _TEXT,
+        "description": _TEXT,
+        "columns": columns,
+        "n_rows": {"type": "integer"},
+    }
     return _described(spec.title, spec.description, properties)
 
 
@@ -103,9 +112,19 @@ def _column(spec: ColumnSpec) -> Schema:
         "title": _TEXT,
         "unit": {"const": spec.unit},
         "kind": {"const": spec.kind},
+        "description": _TEXT,
+        "formula": _TEXT,
+        "unknown": _TEXT,
         **_CELLS[spec.kind],
     }
-    return _described(spec.title, spec.description, properties)
+    return _described(spec.title, _definition(spec), properties)
+
+
+def _definition(spec: ColumnSpec | ScalarSpec) -> str:
+    """The sentence, the formula, and what an unknown value means."""
+    formula = f"Formula: {spec.formula}" if spec.formula else ""
+    unknown = f"null: {spec.unknown}" if spec.unknown else ""
+    return ". ".join(part for part in (spec.description, formula, unknown) if part)
 
 
 def _described(title: str, description: str, properties: Schema) -> Schema:

@@ -93,7 +93,7 @@ def respond(
         with TURNS.short():
             return _success(request, handler(request))
     except ProfilerError as error:
-        text = _error(error.kind, error.message, error.remedy, error.parameter)
+        text = dumps({"error": error_object(error)})
         return _secured(Response(text, error.http_status, mimetype="application/json"))
     except MemoryError:
         text = _error(
@@ -143,6 +143,16 @@ def _secured(response: Response) -> Response:
     return response
 
 
-def _error(kind: str, message: str, remedy: str, parameter: str = "") -> bytes:
-    where = {"parameter": parameter} if parameter else {}
-    return dumps({"error": {"kind": kind, "message": message, "remedy": remedy, **where}})
+def error_object(error: ProfilerError) -> dict[str, str]:
+    """An error as the pages read it; details and the invalid parameter only if there are any."""
+    more = {"details": error.details, "parameter": error.parameter}
+    return {
+        "kind": error.kind,
+        "message": error.message,
+        "remedy": error.remedy,
+        **{name: text for name, text in more.items() if text},
+    }
+
+
+def _error(kind: str, message: str, remedy: str) -> bytes:
+    return dumps({"error": {"kind": kind, "message": message, "remedy": remedy}})

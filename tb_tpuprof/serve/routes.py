@@ -19,11 +19,11 @@ from tb_tpuprof.ingest.storage.run_info import RunInfo
 from tb_tpuprof.serve.capture_routes import CaptureRoutes
 from tb_tpuprof.serve.hosts import HostRules
 from tb_tpuprof.serve.logdirs import Logdirs
-from tb_tpuprof.serve.respond import Body, fingerprint, wsgi
+from tb_tpuprof.serve.respond import Body, error_object, fingerprint, wsgi
 from tb_tpuprof.serve.rules import CaptureRules
 from tb_tpuprof.session import Session, SessionStore
 from tb_tpuprof.tools import TOOLS, get_tool
-from tb_tpuprof.tools.base import Param
+from tb_tpuprof.tools.base import Availability, Param
 from tb_tpuprof.tools.payload import Payload
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import is_diagnosed
@@ -76,11 +76,26 @@ class Routes:
         """The run's hosts, and each tool with whether it has something to show."""
         session = self._session(request)
         files = () if session.info.state == "hlo" else session.info.files
-        hosts = [{"host": file.host, "size_bytes": file.size_bytes} for file in files]
-        tools = [_tool_object(tool, session) for tool in TOOLS]
+        tools, failure = _tool_objects(session)
+        failed = session.known_failures(file.host for file in files)
+        hosts = [
+            {
+                "host": file.host,
+                "size_bytes": file.size_bytes,
+                "failure": failed[file.host].message if file.host in failed else "",
+            }
+            for file in files
+        ]
         info = session.info
         return _json(
-            {"run": session.run, "state": info.state, "message": info.message, "hosts": hosts, "tools": tools}
+            {
+                "run": session.run,
+                "state": info.state,
+                "message": info.message,
+                "hosts": hosts,
+                "tools": tools,
+                "failure": error_object(failure) if failure else None,
+            }
         )
 
     def progress(self, request: Request) -> Body:
@@ -218,23 +233,34 @@ def _run_object(run: RunInfo) -> dict[str, object]:
     }
 
 
-def _tool_object(tool: Tool, session: Session) -> dict[str, object]:
-    reason, remedy = "the run holds no trace that can be opened.", session.info.message
-    if session.hosts:
-        try:
-            availability = tool.availability(session)
-            reason, remedy = availability.reason, availability.remedy
-        except ProfilerError as error:
-            reason, remedy = error.message, error.remedy
+def _tool_objects(session: Session) -> tuple[list[dict[str, object]], ProfilerError | None]:
+    """All tools, and the error because of which the run cannot be read: it is reported once, not by each of
+    them.
+    """
+    tools: list[dict[str, object]] = []
+    failure: ProfilerError | None = None
+    for tool in TOOLS:
+        availability = Availability("the run holds no trace that can be opened.", session.info.message)
+        if session.hosts:
+            try:
+                availability = tool.availability(session)
+            except ProfilerError as error:
+                failure = failure or error
+                availability = Availability("the run's files cannot be read.")
+        tools.append(_tool_object(tool, availability))
+    return tools, failure
+
+
+def _tool_object(tool: Tool, availability: Availability) -> dict[str, object]:
     return {
         "name": tool.name,
         "title": tool.title,
         "group": tool.group,
         "summary": tool.summary,
         "hosts": tool.hosts,
-        "available": not reason,
-        "reason": reason,
-        "remedy": remedy,
+        "available": bool(availability),
+        "reason": availability.reason,
+        "remedy": availability.remedy,
         "params": [_param_object(param) for param in tool.params],
     }
 

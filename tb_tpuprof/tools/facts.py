@@ -8,32 +8,82 @@ from dataclasses import replace
 from tb_tpuprof.analysis.events.frameworks import software, sum_software
 from tb_tpuprof.analysis.overview.facts import RunFacts, host_facts, run_facts
 from tb_tpuprof.analysis.steps.combine import CommonSteps
+from tb_tpuprof.analysis.steps.record import Steps
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.clocks import Clocks, clocks_of
 from tb_tpuprof.tools.payload import Scalar
+from tb_tpuprof.tools.reasons import NO_DEVICE, NO_STEPS
 from tb_tpuprof.tools.spec import Number, ScalarSpec, fill_scalars
+from tb_tpuprof.tools.working import quotient, rest
 from tb_tpuprof.units import format_time
 
 # Numbers that mean the same on every page; `tests/consistency` compares the pages.
 FACTS = (
-    ScalarSpec("n_hosts", "Hosts", "count"),
-    ScalarSpec("n_devices", "Devices", "count", "TPU cores and GPUs that ran something"),
-    ScalarSpec("capture_ps", "Capture", "ps", "Of the longest host"),
+    ScalarSpec("n_hosts", "Hosts", "count", "Number of hosts whose traces the page combines"),
+    ScalarSpec("n_devices", "Devices", "count", "TPU cores and GPUs that ran at least one operation"),
+    ScalarSpec(
+        "capture_ps",
+        "Capture",
+        "ps",
+        "From the trace's start to the end of its last event, on the host with the longest capture",
+    ),
     ScalarSpec(
         "device_time_ps",
         "Device time",
         "ps",
-        "The devices' spans from the first operation to the last, summed",
+        "Time from a device's first operation to the end of its last one, summed over the devices that ran "
+        "something",
+        formula="Σ (end of last operation − start of first operation)",
+        unknown=NO_DEVICE,
     ),
-    ScalarSpec("device_busy_ps", "Device busy", "ps", "While an operation runs, summed over the devices"),
-    ScalarSpec("step_time_avg_ps", "Average step time", "ps", "Mean over hosts and the steps they share"),
-    ScalarSpec("step_time_sd_ps", "Standard deviation", "ps", "Of the steps' times (n - 1)"),
-    ScalarSpec("step_time_min_ps", "Fastest step", "ps"),
-    ScalarSpec("step_time_max_ps", "Slowest step", "ps"),
-    ScalarSpec("n_steps", "Steps", "count", "Steps that all hosts have"),
-    ScalarSpec("input_fraction", "Waiting for input", "fraction", "Of the steps' time"),
     ScalarSpec(
-        "device_idle_fraction", "Device idle", "fraction", "Of the devices' time; the note names the base"
+        "device_busy_ps",
+        "Device busy",
+        "ps",
+        "Time in which at least one operation runs on a device, summed over the devices",
+        unknown=NO_DEVICE,
+    ),
+    ScalarSpec(
+        "step_time_avg_ps",
+        "Average step time",
+        "ps",
+        "Mean duration of the steps that all hosts have; for several hosts the mean over the hosts",
+        formula="Σ step time ÷ number of steps",
+        unknown=NO_STEPS,
+    ),
+    ScalarSpec(
+        "step_time_sd_ps",
+        "Standard deviation",
+        "ps",
+        "How much the step time varies from step to step: the standard deviation of the sample",
+        formula="√(Σ (step time − mean)² ÷ (steps − 1))",
+        unknown=NO_STEPS,
+    ),
+    ScalarSpec("step_time_min_ps", "Fastest step", "ps", "Duration of the shortest step", unknown=NO_STEPS),
+    ScalarSpec("step_time_max_ps", "Slowest step", "ps", "Duration of the longest step", unknown=NO_STEPS),
+    ScalarSpec(
+        "n_steps",
+        "Steps",
+        "count",
+        "Number of steps that all hosts have, without the first and last ones that the capture may have cut",
+    ),
+    ScalarSpec(
+        "input_fraction",
+        "Waiting for input",
+        "fraction",
+        "Share of the steps in which the program waits for its next batch or copies it to the device, "
+        "while nothing of a higher category runs",
+        formula="Σ input ÷ Σ step time",
+        unknown=NO_STEPS,
+    ),
+    ScalarSpec(
+        "device_idle_fraction",
+        "Device idle",
+        "fraction",
+        "Share of the time in which no operation runs. GPUs with steps: the share of the steps in which no "
+        "GPU of the host works; otherwise each device from its first operation to its last",
+        formula="1 − busy time ÷ device time",
+        unknown=NO_DEVICE,
     ),
 )
 
@@ -124,8 +174,28 @@ def _sizes(facts: RunFacts) -> dict[str, Number]:
         "capture_ps": Number(facts.capture_ps, "of the longest host" if len(facts.hosts) > 1 else ""),
         "device_time_ps": Number(total_ps if n_devices else None, summed_text(facts, total_ps)),
         "device_busy_ps": Number(busy_ps if n_devices else None, summed_text(facts, busy_ps)),
-        "device_idle_fraction": Number(facts.idle_fraction, idle_text(facts), f"{facts.kind} idle"),
+        "device_idle_fraction": Number(
+            facts.idle_fraction, idle_text(facts), f"{facts.kind} idle", _idle_working(facts)
+        ),
     }
+
+
+def _idle_working(facts: RunFacts) -> str:
+    """The idle share from its own base: the mean step, or the devices' time."""
+    idle, step_ps = facts.idle_fraction, facts.step_time_ps
+    if idle is None:
+        return ""
+    if facts.kind == "GPU" and step_ps:
+        return rest((1 - idle) * step_ps, step_ps, "step")
+    return rest(facts.device_busy_ps, facts.device_time_ps)
+
+
+def step_share(steps: Steps, category: str, title: str = "", note: str = "") -> Number:
+    """The share of a category in the steps, with its mean per step; unknown without steps."""
+    if not len(steps):
+        return Number(None, note, title)
+    means = float(steps.category_ps(category).mean()), float(steps.duration_ps.mean())
+    return Number(steps.fraction(category), note, title, quotient(means, "ps", words="per step"))
 
 
 def _step_times(facts: RunFacts) -> dict[str, Number]:
@@ -135,10 +205,17 @@ def _step_times(facts: RunFacts) -> dict[str, Number]:
     left_out = f"{steps.n_trimmed:,} more left out" if steps.n_trimmed else ""
     spread = float(time.std(ddof=1)) if n_steps > 1 else 0.0
     return {
-        "step_time_avg_ps": Number(facts.step_time_ps, step_time_base(facts.common)),
+        "step_time_avg_ps": Number(
+            facts.step_time_ps,
+            step_time_base(facts.common),
+            "",
+            quotient((int(time.sum()), n_steps), ("ps", "count"), facts.step_time_ps, "ps", "steps")
+            if n_steps > 1
+            else "",
+        ),
         "step_time_sd_ps": Number(spread if n_steps else None, why),
         "step_time_min_ps": Number(int(time.min()) if n_steps else None, why),
         "step_time_max_ps": Number(int(time.max()) if n_steps else None, why),
         "n_steps": Number(n_steps, "none in common" if facts.common.is_disjoint else left_out),
-        "input_fraction": Number(steps.fraction("input") if n_steps else None, why),
+        "input_fraction": step_share(steps, "input", note=why),
     }

@@ -18,7 +18,8 @@ class Column:
     is None.
 
     Unknown numbers are NaN; booleans are a bool array. `delta` marks a sorted column worth sending
-    as differences.
+    as differences. `description` and `formula` define the column; `unknown` is the reason for its unknown
+    cells.
     """
 
     name: str
@@ -28,6 +29,8 @@ class Column:
     strings: Sequence[str] | None = None
     description: str = ""
     delta: bool = False
+    formula: str = ""
+    unknown: str = ""
 
     @property
     def kind(self) -> str:
@@ -39,12 +42,15 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of equal length under a title. `chart`: how the generic page draws it."""
+    """Columns of equal length under a title. `chart`: how the generic page draws it; `description`: what it
+    shows, in a sentence.
+    """
 
     title: str
     columns: tuple[Column, ...]
     note: str = ""
     chart: str = ""
+    description: str = ""
 
     @property
     def n_rows(self) -> int:
@@ -54,12 +60,18 @@ class Table:
 
 @dataclass(frozen=True)
 class Scalar:
-    """One number with its unit and name; None means unknown. `note` says why, or adds a second figure."""
+    """One number with its unit and name; None means unknown. `note` says why, or adds a second figure.
+
+    `description` and `formula` define it; `working` is the formula with this run's numbers put in.
+    """
 
     value: float | int | bool | None
     unit: Unit
     title: str
     note: str = ""
+    description: str = ""
+    formula: str = ""
+    working: str = ""
 
 
 @dataclass(frozen=True)

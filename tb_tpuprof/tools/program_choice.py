@@ -21,7 +21,7 @@ REMEDY = (
 )
 PROGRAM_COLUMNS = (
     text("program", "Program", "Its title: name and id"),
-    text("program_id", "Id"),
+    text("program_id", "Id", "Number of the program in the trace"),
     number("hlo_bytes", "HLO", "bytes", "Size of its HLO"),
 )
 _HOSTS_TO_CHECK = 4

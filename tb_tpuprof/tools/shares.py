@@ -16,12 +16,28 @@ N_SLICES = 10
 def shares_spec(name: str, title: str, *, is_optional: bool = False) -> TableSpec:
     """A table of self times by name."""
     columns = (
-        text("name", "Name"),
-        number("self_time_ps", "Self time", "ps"),
-        number("fraction", "Share", "fraction"),
+        text("name", "Name", "What the slice stands for"),
+        number(
+            "self_time_ps", "Self time", "ps", "Self time of its operations, without operations nested inside"
+        ),
+        number(
+            "fraction",
+            "Share",
+            "fraction",
+            "Self time as a share of all slices",
+            formula="self time ÷ Σ self time",
+        ),
     )
     sentence = f"Self time: at most {N_SLICES} slices, and `Other`"
-    return TableSpec(name, title, columns, sentence, is_optional, "donut")
+    return TableSpec(
+        name,
+        title,
+        columns,
+        sentence,
+        is_optional,
+        "donut",
+        f"Self time of the {N_SLICES} largest, and of the rest as Other",
+    )
 
 
 def shares_table(

@@ -9,7 +9,7 @@ declarations produce the TypeScript accessors, the field lists of docs/http_api.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -44,8 +44,11 @@ def known_texts(texts: Sequence[str]) -> Texts:
 
 @dataclass(frozen=True)
 class ColumnSpec:
-    """A column: its name, title, unit, kind, and tooltip. `is_optional`: payloads leave it out if it does
-    not apply to the run. `delta`: sorted, sent as differences.
+    """A column: its name, title, unit and kind, the sentence that defines it, its formula, and the reason for
+    cells that are unknown.
+
+    `is_optional`: payloads leave it out if it does not apply to the run. `delta`: sorted, sent as
+    differences.
     """
 
     name: str
@@ -55,30 +58,41 @@ class ColumnSpec:
     kind: Kind = "number"
     is_optional: bool = False
     delta: bool = False
+    formula: str = ""
+    unknown: str = ""
 
-    def filled(self, values: Values, title: str, description: str) -> Column:
+    def sent_as_differences(self) -> ColumnSpec:
+        """The same column, sorted."""
+        return replace(self, delta=True)
+
+    def filled(self, values: Values, title: str, description: str, unknown: str) -> Column:
         """The column with its values. Raises DeclarationError for values of another kind."""
-        column = self._column(values, title or self.title, description or self.description)
+        column = self._column(values)
+        column = replace(
+            column,
+            title=title or self.title,
+            description=description or self.description,
+            formula=self.formula,
+            unknown=unknown or self.unknown,
+        )
         if column.kind != self.kind:
             raise DeclarationError(
                 f"column {self.name} is declared as {self.kind} and filled with {column.kind}"
             )
         return column
 
-    def _column(self, values: Values, title: str, description: str) -> Column:
+    def _column(self, values: Values) -> Column:
         if isinstance(values, Texts):
             codes, strings = values
-            return Column(self.name, title, codes, self.unit, strings, description, self.delta)
+            return Column(self.name, self.title, codes, self.unit, strings, delta=self.delta)
         if isinstance(values, np.ndarray):
-            return Column(self.name, title, values, self.unit, None, description, self.delta)
+            return Column(self.name, self.title, values, self.unit, delta=self.delta)
         if self.kind != "text":
             dtype = np.bool_ if self.kind == "bool" else np.float64
-            return Column(self.name, title, np.array(values, dtype), self.unit, None, description, self.delta)
+            return Column(self.name, self.title, np.array(values, dtype), self.unit, delta=self.delta)
         code: dict[object, int] = {}
         codes = np.array([code.setdefault(text, len(code)) for text in values], np.int32)
-        return Column(
-            self.name, title, codes, self.unit, [str(text) for text in code], description, self.delta
-        )
+        return Column(self.name, self.title, codes, self.unit, [str(text) for text in code], delta=self.delta)
 
 
 def number(
@@ -88,15 +102,18 @@ def number(
     description: str = "",
     *,
     is_optional: bool = False,
-    delta: bool = False,
+    formula: str = "",
+    unknown: str = "",
 ) -> ColumnSpec:
     """A column of numbers; NaN is unknown."""
-    return ColumnSpec(name, title, unit, description, "number", is_optional, delta)
+    return ColumnSpec(name, title, unit, description, "number", is_optional, formula=formula, unknown=unknown)
 
 
-def text(name: str, title: str, description: str = "", *, is_optional: bool = False) -> ColumnSpec:
+def text(
+    name: str, title: str, description: str = "", *, is_optional: bool = False, unknown: str = ""
+) -> ColumnSpec:
     """A column of texts."""
-    return ColumnSpec(name, title, "", description, "text", is_optional)
+    return ColumnSpec(name, title, "", description, "text", is_optional, unknown=unknown)
 
 
 def flag(name: str, title: str, description: str = "", *, is_optional: bool = False) -> ColumnSpec:
@@ -108,6 +125,7 @@ def flag(name: str, title: str, description: str = "", *, is_optional: bool = Fa
 class TableSpec:
     """A table: its columns in order.
 
+    `description` documents its rows for programs, `sentence` what it shows for people, if that differs.
     `chart` is how the generic page draws it: as a `donut` of the first number column by the
     first text column, or, as `steps`, stacked bars of all columns in the first number column's unit.
     `is_optional`: payloads leave it out if it does not apply to the run.
@@ -119,6 +137,7 @@ class TableSpec:
     description: str = ""
     is_optional: bool = False
     chart: Chart = ""
+    sentence: str = ""
 
     def fill(
         self,
@@ -128,24 +147,27 @@ class TableSpec:
         title: str = "",
         titles: Mapping[str, str] | None = None,
         descriptions: Mapping[str, str] | None = None,
+        unknown: Mapping[str, str] | None = None,
     ) -> Table:
         """The table with its values by column, in the order of `values`.
 
-        `title`, `titles` and `descriptions` (by column) replace the declared ones if they depend on the
-        run. Raises DeclarationError for a name that is not declared, a required column that is missing,
-        values of another kind, and columns of unequal lengths.
+        `title`, `titles`, `descriptions` and `unknown` (by column) replace the declared ones if they depend
+        on the run. Raises DeclarationError for a name that is not declared, a required column that is
+        missing, values of another kind, and columns of unequal lengths.
         """
-        titles, descriptions = titles or {}, descriptions or {}
-        self._check_names([*values, *titles, *descriptions], values)
+        titles, descriptions, unknown = titles or {}, descriptions or {}, unknown or {}
+        self._check_names([*values, *titles, *descriptions, *unknown], values)
         declared = {column.name: column for column in self.columns}
         columns = tuple(
-            declared[name].filled(column, titles.get(name, ""), descriptions.get(name, ""))
+            declared[name].filled(
+                column, titles.get(name, ""), descriptions.get(name, ""), unknown.get(name, "")
+            )
             for name, column in values.items()
         )
         if len({len(column.values) for column in columns}) > 1:
             lengths = ", ".join(f"{column.name} {len(column.values)}" for column in columns)
             raise DeclarationError(f"columns of table {self.name} have unequal lengths: {lengths}")
-        return Table(title or self.title, columns, note, self.chart)
+        return Table(title or self.title, columns, note, self.chart, self.sentence or self.description)
 
     def empty(self, note: str = "") -> Table:
         """The table without rows; optional columns are left out."""
@@ -179,16 +201,20 @@ class TableSpec:
 
 
 class Number(NamedTuple):
-    """A scalar's value; None is unknown, and `note` gives the reason. `title` replaces the declared one."""
+    """A scalar's value; None is unknown, and `note` gives the reason. `title` replaces the declared one;
+    `working` is the formula with this run's numbers.
+    """
 
     value: float | int | bool | None
     note: str = ""
     title: str = ""
+    working: str = ""
 
 
 @dataclass(frozen=True)
 class ScalarSpec:
-    """One number of a payload: name, title, unit, and the sentence that defines it.
+    """One number of a payload: name, title, unit, the sentence that defines it, its formula, and the reason
+    why it may be unknown.
 
     `is_optional`: payloads leave it out if it does not apply to the run.
     """
@@ -198,10 +224,16 @@ class ScalarSpec:
     unit: Unit = ""
     description: str = ""
     is_optional: bool = False
+    formula: str = ""
+    unknown: str = ""
 
-    def of(self, value: float | int | bool | None, note: str = "", title: str = "") -> Scalar:
-        """The scalar with its value."""
-        return Scalar(value, self.unit, title or self.title, note)
+    def of(
+        self, value: float | int | bool | None, note: str = "", title: str = "", working: str = ""
+    ) -> Scalar:
+        """The scalar with its value; the note of an unknown one is the declared reason unless it is given."""
+        is_unknown = value is None or value != value
+        reason = note or (self.unknown if is_unknown else "")
+        return Scalar(value, self.unit, title or self.title, reason, self.description, self.formula, working)
 
 
 def fill_scalars(

@@ -35,7 +35,8 @@ def view_readable(
     payload, failures = of_readable(session, chosen, lambda hosts: view(session, hosts, params))
     notices, unread = ([], {}) if session.info.state == "hlo" else _notices(session, payload.hosts)
     failures |= unread
-    named = [*_unreadable(session, failures), *_gone(chosen)]
+    n_asked = len(chosen.hosts if tool.hosts == "many" else session.hosts)
+    named = [*_unreadable(session, failures, n_asked), *_gone(chosen)]
     if chosen.is_default and tool.hosts == "many":
         named += _missing(session.hosts)
     elif chosen.is_default and session.info.state != "hlo":
@@ -128,27 +129,22 @@ def _explained(error: ToolUnavailable, failures: Mapping[str, ProfilerError]) ->
     )
 
 
-def _unreadable(session: Session, failures: Mapping[str, ProfilerError]) -> list[Diagnostic]:
-    """One for each of the first few hosts, then one for the rest."""
-    listed = [
-        Diagnostic(
-            "error",
-            f"{host} is left out because its file cannot be read: {error.message}",
-            _remedy(session, host, error),
-        )
-        for host, error in list(failures.items())[:_NAMED]
-    ]
+def _unreadable(session: Session, failures: Mapping[str, ProfilerError], n_asked: int) -> list[Diagnostic]:
+    """How many of the hosts could not be read, which, and why; the first few with their reasons."""
+    if not failures:
+        return []
+    first_host, first = next(iter(failures.items()))
+    reasons = " ".join(failure.message for failure in list(failures.values())[:_NAMED])
     rest = list(failures)[_NAMED:]
-    if rest:
-        remedy = "Capture the profile again, or copy the files again if they were cut off in transfer."
-        listed.append(
-            Diagnostic(
-                "error",
-                f"{len(rest)} more hosts are left out because their files cannot be read: {_hosts(rest)}.",
-                remedy,
-            )
-        )
-    return listed
+    more = f" Also left out: {_hosts(rest)}." if rest else ""
+    count = f"{len(failures):,} of {n_asked:,} hosts could not be read"
+    named = "" if rest or _names_hosts(failures) else f" ({_hosts(failures)})"
+    return [Diagnostic("error", f"{count}{named}: {reasons}{more}", _remedy(session, first_host, first))]
+
+
+def _names_hosts(failures: Mapping[str, ProfilerError]) -> bool:
+    """Whether each reason names its host, as the names of most files do."""
+    return all(host in failure.message for host, failure in failures.items())
 
 
 def _other_failures(session: Session, hosts: Sequence[str]) -> list[Diagnostic]:

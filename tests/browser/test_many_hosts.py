@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from playwright.sync_api import Page, Route, expect
@@ -49,7 +50,22 @@ def test_the_server_s_own_answer_is_understood(page: Page, server: Server) -> No
 def test_a_host_that_cannot_be_read_is_named_on_the_page(page: Page, server: Server, tool: str) -> None:
     page.goto(link(server.url, run="hosts/run", tool=tool))
     expect_tool(page, TITLES[tool])
-    expect(frame_of(page).get_by_text("w-2 is left out").first).to_be_visible()
+    expect(frame_of(page).get_by_text(re.compile("of 3 hosts could not be read")).first).to_be_visible()
+
+
+def test_a_host_that_cannot_be_read_is_unticked_and_marked(page: Page, server: Server) -> None:
+    page.goto(link(server.url, run="hosts/run", tool="overview_page"))
+    expect_tool(page, TITLES["overview_page"])
+    hosts = frame_of(page).get_by_role("region", name="Hosts")
+    bad = hosts.locator(".host.bad")
+    expect(bad).to_contain_text("w-2")
+    expect(bad.get_by_role("checkbox")).not_to_be_checked()
+    expect(bad.get_by_role("checkbox")).to_be_disabled()
+    bad.locator("[tabindex]").focus()
+    expect(frame_of(page).get_by_role("tooltip")).to_contain_text("w-2")
+    message = frame_of(page).locator(".diagnostics summary")
+    assert message.evaluate("e => e.scrollWidth <= e.clientWidth"), "the sentence is cut off"
+    expect(frame_of(page).get_by_text("hosts could not be read")).to_have_count(1)
 
 
 def test_of_hosts_in_a_link_those_that_are_left_are_shown(page: Page, server: Server) -> None:

@@ -140,8 +140,10 @@ def test_a_run_deleted_while_open_says_so_and_others_stay_usable(page: Page, ser
 def test_keys_are_listed(page: Page, server: Server) -> None:
     page.goto(link(server.url, run=KERAS, tool="trace_viewer"))
     expect_tool(page, TITLES["trace_viewer"])
-    frame_of(page).get_by_role("button", name="Keys").click()
-    expect(frame_of(page).get_by_role("dialog")).to_contain_text("Zoom in and out")
+    frame_of(page).get_by_role("button", name="Help").click()
+    panel = frame_of(page).get_by_role("complementary", name="Help")
+    panel.get_by_role("tab", name="Keys").click()
+    expect(panel).to_contain_text("Zoom in and out")
 
 
 def test_no_horizontal_scroll_bar_at_1024_px(page: Page, server: Server) -> None:

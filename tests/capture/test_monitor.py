@@ -213,7 +213,7 @@ def test_a_profile_that_cannot_be_measured_is_an_error_of_its_sample(server: Pro
 
     server.profile = lambda request: profile_reply(JOB)
     found = list(monitor(targets(server), QUICK, damaged))
-    assert [sample.error for sample in found] == ["the profile: is cut off at byte 7."] * 2
+    assert [sample.error for sample in found] == ["the profile is cut off."] * 2
     assert all(sample.remedy for sample in found)
 
 

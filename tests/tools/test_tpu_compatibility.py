@@ -61,8 +61,10 @@ def test_hosts_that_cannot_be_read_are_named_and_the_graph_is_shown(several: Ses
     payload = TOOL.run(Session(str(run), cache=False), None, {})
     assert table(payload, "graphs")["graph"][0] == "words"
     messages = "\n".join(one.message for one in payload.diagnostics if one.severity == "error")
-    assert "a-bad is left out" in messages
-    assert "a-empty is left out" in messages
+    assert "2 of " in messages
+    assert " hosts could not be read: " in messages
+    assert "a-bad.xplane.pb is " in messages
+    assert "a-empty.xplane.pb is " in messages
     assert payload.hosts == several.hosts
 
 

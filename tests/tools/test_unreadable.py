@@ -80,7 +80,8 @@ def test_every_tool_shows_the_others_and_names_the_one_that_is_bad(
     assert tool.availability(session), "the first host is bad, the others tell"
     payload = tool.run(session, None, {})
     assert payload.hosts == ("good-a", "good-b") if tool.hosts == "many" else ("good-a",)
-    assert "a-bad is left out" in told(payload)
+    n_hosts = len(session.hosts)
+    assert f"1 of {n_hosts} hosts could not be read: a-bad.xplane.pb is " in told(payload)
     assert sum(table.n_rows for table in payload.tables.values()) > 0
     with pytest.raises(HostsUnreadable, match=r"a-bad\.xplane\.pb") as raised:
         tool.run(session, ["a-bad"], {})
@@ -118,7 +119,8 @@ def test_every_tool_names_hosts_that_are_gone(name: str, candidates: list[bytes]
     (run / "good-a.xplane.pb").unlink()
     payload = tool.run(session, None, {})
     assert payload.hosts == ("good-b",)
-    assert "good-a is left out" in told(payload)
+    assert "1 of 2 hosts could not be read" in told(payload)
+    assert "good-a" in told(payload)
 
 
 @pytest.mark.parametrize("word", ["ALL_HOSTS", "all"])
@@ -158,8 +160,11 @@ def test_a_bad_file_is_not_read_again_and_again(tmp_path: Path, monkeypatch: pyt
 
 def test_all_hosts_bad_is_one_error_that_names_them(tmp_path: Path) -> None:
     session = Session(str(write(tmp_path / "run", dict.fromkeys("abcdef", b"\xff" * 100))), cache=False)
-    with pytest.raises(HostsUnreadable, match=r"None of 6 hosts can be read: .*a.xplane.pb.* …") as raised:
+    with pytest.raises(
+        HostsUnreadable, match=r"None of the 6 hosts can be read\. a\.xplane\.pb is "
+    ) as raised:
         get_tool("overview_page").run(session, None, {})
+    assert [line.split(".")[0] for line in raised.value.details.splitlines()] == list("abcdef")
     assert sorted(raised.value.failures) == list("abcdef")
 
 
@@ -168,8 +173,20 @@ def test_very_many_bad_hosts_are_counted(tmp_path: Path) -> None:
     payload = get_tool("overview_page").run(
         Session(str(write(tmp_path / "run", {"a": tpu_xspace(TpuJob()), **hosts})), cache=False), None, {}
     )
-    assert sum("is left out" in one.message for one in payload.diagnostics) == 8
-    assert "12 more hosts are left out" in told(payload)
+    (diagnostic,) = [one for one in payload.diagnostics if one.severity == "error"]
+    assert diagnostic.message.startswith("20 of 21 hosts could not be read: bad-0.xplane.pb is empty.")
+    assert diagnostic.message.count("is empty.") == 8
+    assert "Also left out: " in diagnostic.message
+    assert diagnostic.message.endswith(" and 4 more.")
+
+
+def test_a_reason_names_the_file_and_its_details_the_place(tmp_path: Path) -> None:
+    session = Session(str(write(tmp_path / "run", {"a": tpu_xspace(TpuJob())[:-7]})), cache=False)
+    with pytest.raises(HostsUnreadable) as raised:
+        get_tool("overview_page").run(session, None, {})
+    assert raised.value.message == "a.xplane.pb is cut off or damaged."
+    path = str(tmp_path / "run" / "a.xplane.pb")
+    assert re.fullmatch(rf"{re.escape(path)}, byte [\d,]+", raised.value.details)
 
 
 @pytest.mark.parametrize(

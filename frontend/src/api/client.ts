@@ -17,6 +17,8 @@ export class ApiError extends Error {
     readonly status: number,
     /** The form field that is wrong; empty: none is known. */
     readonly parameter = '',
+    /** For looking into it: a file's path, the position in it. */
+    readonly details = '',
   ) {
     super(message);
     this.name = 'ApiError';
@@ -73,7 +75,10 @@ async function failure(response: Response): Promise<ApiError> {
   const text = await response.text().catch(() => '');
   try {
     const { error } = JSON.parse(text) as Partial<ErrorAnswer>;
-    if (error) return new ApiError(error.kind, error.message, error.remedy, response.status, error.parameter);
+    if (error) {
+      const { kind, message, remedy, parameter, details } = error;
+      return new ApiError(kind, message, remedy, response.status, parameter, details);
+    }
   } catch {
     // Not ours: a proxy or TensorBoard itself answered.
   }

@@ -26,6 +26,8 @@ export interface RunsAnswer {
 export interface HostInfo {
   host: string;
   size_bytes: number;
+  /** Why its file cannot be read, if that is known; empty: nothing is known to be wrong. */
+  failure: string;
 }
 
 interface ParamInfo {
@@ -56,6 +58,8 @@ export interface ToolsAnswer {
   message: string;
   hosts: HostInfo[];
   tools: ToolInfo[];
+  /** Why none of its files can be read. */
+  failure: ErrorAnswer['error'] | null;
 }
 
 type VerdictLevel = 'good' | 'warn' | 'bad' | 'unknown';
@@ -89,7 +93,13 @@ export interface Scalar {
   value: number | boolean | null;
   unit: Unit;
   title: string;
+  /** Adds a second figure; where the value is unknown, the reason. */
   note: string;
+  /** The sentence that defines it. */
+  description?: string;
+  formula?: string;
+  /** The formula with this run's numbers. */
+  working?: string;
 }
 
 interface ColumnHead {
@@ -97,6 +107,9 @@ interface ColumnHead {
   title: string;
   unit: Unit;
   description?: string;
+  formula?: string;
+  /** The reason for its unknown cells. */
+  unknown?: string;
 }
 
 /** Numbers as JSON (null: unknown) or as a typed array (NaN: unknown); read them with `numberAt`. */
@@ -124,6 +137,8 @@ export type Column = TextColumn | NumberColumn | BoolColumn;
 export interface Table {
   title: string;
   note: string;
+  /** What it shows, in a sentence. */
+  description?: string;
   /** How a page without a view of its own draws it. */
   chart?: 'donut' | 'steps';
   columns: Column[];
@@ -166,6 +181,6 @@ export interface ProgressAnswer {
 }
 
 export interface ErrorAnswer {
-  /** `parameter`: the invalid field, if the error is about one. */
-  error: { kind: string; message: string; remedy: string; parameter?: string };
+  /** `parameter`: the invalid field, if the error is about one; `details`: a file's path, a position. */
+  error: { kind: string; message: string; remedy: string; parameter?: string; details?: string };
 }

@@ -1,4 +1,4 @@
-/** The line at the top of a page: the page's title, the run on display, and export, link and keys. */
+/** The line at the top of a page: the page's title, the run on display, and export, link and help. */
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { dataUrl } from '../api/client';
@@ -61,16 +61,24 @@ export interface HeaderProps {
   /** False: the page's tables export themselves. */
   hasExport?: boolean;
   onHelp: () => void;
+  isHelpOpen?: boolean;
 }
 
-export function Header({ info, hasExport = true, onHelp }: HeaderProps): VNode {
+export function Header({ info, hasExport = true, onHelp, isHelpOpen = false }: HeaderProps): VNode {
   return (
     <header class="page-header">
       <h1>{info.title}</h1>
       <p>{info.summary}</p>
       {hasExport && <Menu label="Export" title="Export" items={exportItems()} />}
       <CopyLink />
-      <button type="button" class="button" aria-label="Keys" data-tip="Keys  ?" onClick={onHelp}>
+      <button
+        type="button"
+        class="button"
+        aria-label="Help"
+        aria-expanded={isHelpOpen}
+        data-tip="Help for this page, and keys  ?"
+        onClick={onHelp}
+      >
         ?
       </button>
     </header>

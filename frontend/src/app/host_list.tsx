@@ -6,8 +6,10 @@ import { useState } from 'preact/hooks';
 import type { HostInfo, ToolInfo } from '../api/types';
 import { matches, wordsOf } from '../base/search';
 import { format } from '../base/units';
-import { choose, hosts } from '../state/selection';
+import { shown } from '../state/payload';
+import { choose, hosts, run } from '../state/selection';
 import { Breakable } from '../widgets/breakable';
+import { sentence } from '../widgets/definition';
 
 const FILTER_FROM = 11;
 const BLOCK = 32;
@@ -27,8 +29,38 @@ function blocksOf(all: readonly HostInfo[]): HostInfo[][] {
   );
 }
 
+/** A host whose file cannot be read: neither ticked nor to be chosen; it says why. */
+function BadHost({ host, failure }: { host: HostInfo; failure: string }): VNode {
+  return (
+    <div class="host bad">
+      <label data-tip={sentence(failure)}>
+        <input type="checkbox" checked={false} disabled />
+        {/* The checkbox cannot have the focus, so the name has it. */}
+        <span tabIndex={0}>
+          <Breakable name={host.host} />
+        </span>
+      </label>
+      <small>unreadable</small>
+    </div>
+  );
+}
+
+/** Why a host cannot be read: as the run says, or because the answer on screen lacks it. */
+function failureOf({ host, failure }: HostInfo): string {
+  if (failure) return failure;
+  const asked = !hosts.value.length || hosts.value.includes(host);
+  const answer = shown.value?.payload;
+  if (!answer || answer.run !== run.value || !asked || answer.hosts.includes(host)) return '';
+  const found = answer.diagnostics.find(
+    ({ severity, message }) => severity === 'error' && message.includes(host),
+  );
+  return found?.message ?? '';
+}
+
 function ManyHost({ host, all }: { host: HostInfo; all: readonly string[] }): VNode {
   const chosen = hosts.value;
+  const failure = failureOf(host);
+  if (failure) return <BadHost host={host} failure={failure} />;
   return (
     <div class="host">
       <label>

@@ -18,6 +18,7 @@ export interface PageProps {
   answer: RunsAnswer;
   viewOf: (tool: string) => ToolView;
   onHelp: () => void;
+  isHelpOpen: boolean;
 }
 
 interface Choice {
@@ -141,6 +142,8 @@ function RunBody({ tools, viewOf }: { tools: ToolsAnswer; viewOf: PageProps['vie
   if (!tool.value) return <Loading what="Opening" />;
   const info = tools.tools.find((candidate) => candidate.name === tool.value);
   const view = info && viewOf(info.name);
+  if (info && !info.available && tools.failure)
+    return <Failed what={`Run ${tools.run}`} {...tools.failure} onRetry={() => void loadRuns(true)} />;
   if (info && !info.available) return <Unavailable info={info} />;
   if (!info || !view) return <ToolGone tools={tools.tools} />;
   const hostNames = new Set(tools.hosts.map(({ host }) => host));
@@ -151,7 +154,7 @@ function RunBody({ tools, viewOf }: { tools: ToolsAnswer; viewOf: PageProps['vie
   return <ToolBody info={info} view={view} />;
 }
 
-export function Page({ answer, viewOf, onHelp }: PageProps): VNode {
+export function Page({ answer, viewOf, onHelp, isHelpOpen }: PageProps): VNode {
   const { data: tools, error, retry } = useTools(run.value);
   const isKnown = answer.runs.some((candidate) => candidate.run === run.value);
   const info = tools?.tools.find((candidate) => candidate.name === tool.value);
@@ -164,6 +167,7 @@ export function Page({ answer, viewOf, onHelp }: PageProps): VNode {
           kind={error.kind}
           message={error.message}
           remedy={error.remedy}
+          details={error.details}
           onRetry={retry}
         />
       );
@@ -172,7 +176,7 @@ export function Page({ answer, viewOf, onHelp }: PageProps): VNode {
   };
   return (
     <main class={info && viewOf(info.name).fills ? 'page fills' : 'page'}>
-      {info && <Header info={info} onHelp={onHelp} />}
+      {info && <Header info={info} onHelp={onHelp} isHelpOpen={isHelpOpen} />}
       {body()}
     </main>
   );

@@ -9,6 +9,7 @@ import type { Breakdown, Part } from './steps';
 
 export interface BreakdownProps {
   title: string;
+  tip?: string;
   note?: string;
   breakdown: Breakdown;
   /** The reference of time and share, for the columns' tooltips. */
@@ -56,7 +57,7 @@ export function BreakdownSection(props: BreakdownProps): VNode | null {
   const { title, note, breakdown, empty } = props;
   const { parts, absent } = breakdown;
   const data = useMemo(() => ({ columns: columnsOf(parts, props), nRows: parts.length }), [breakdown]);
-  const heading = { title, ...(note ? { note } : {}) };
+  const heading = { title, ...(note ? { note } : {}), ...(props.tip ? { tip: props.tip } : {}) };
   if (!parts.length)
     return empty ? (
       <Section title={title}>

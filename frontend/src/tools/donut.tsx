@@ -4,6 +4,7 @@ import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
 import { exactText, format } from '../base/units';
 import { baseOption, Chart, tipElement, type Colors } from '../widgets/chart';
+import { Heading } from '../widgets/summary';
 import { Tail } from '../widgets/tail';
 import './donut.css';
 import { isPath, shownShares, type Donut as DonutData, type Slice } from './donuts';
@@ -62,7 +63,7 @@ export function Donut({ donut, onPick }: { donut: DonutData; onPick: (name: stri
   return (
     <figure class="donut">
       <figcaption>
-        {donut.title} {donut.note && <small class="muted">{donut.note}</small>}
+        <Heading title={donut.title} /> {donut.note && <small class="muted">{donut.note}</small>}
       </figcaption>
       <Chart
         label={`${donut.title}: ${largest ? `${largest.title} ${format(largest.fraction, 'fraction')}` : ''}`}

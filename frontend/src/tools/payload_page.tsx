@@ -6,6 +6,7 @@ import { canOpen } from '../state/catalog';
 import { useDiagnosed, usePayloadEarly } from '../state/payload';
 import { openTool } from '../state/selection';
 import { DiagnosticsBanner, Failed } from '../widgets/states';
+import { HeadingSentences } from '../widgets/definition';
 import { Verdict } from '../widgets/summary';
 import { Reading } from './reading';
 import { serverParams, type ToolProps } from './tool';
@@ -36,6 +37,17 @@ function VerdictOf({
       {...token}
     />
   );
+}
+
+const sentences = new WeakMap<Payload, ReadonlyMap<string, string>>();
+
+/** What each table and chart of an answer shows, by its title. */
+function sentencesOf(payload: Payload): ReadonlyMap<string, string> {
+  const known = sentences.get(payload);
+  if (known) return known;
+  const made = new Map(Object.values(payload.tables).map((table) => [table.title, table.description ?? '']));
+  sentences.set(payload, made);
+  return made;
 }
 
 export interface PayloadPageProps extends ToolProps {
@@ -78,6 +90,7 @@ export function PayloadPage({
         kind={error.kind}
         message={error.message}
         remedy={error.remedy}
+        details={error.details}
         onRetry={retry}
         {...(Object.keys(requestParams).length ? { onReset: reset } : {})}
       />
@@ -87,17 +100,19 @@ export function PayloadPage({
   const isPending = isLoading && !data.is_diagnosed;
   const urgent = data.diagnostics.filter((item) => !listsDiagnostics || item.severity === 'error');
   return (
-    <div class="tool-page" aria-busy={isLoading}>
-      <DiagnosticsBanner items={urgent} />
-      {beside ? (
-        <div class="verdict-row">
+    <HeadingSentences.Provider value={sentencesOf(data)}>
+      <div class="tool-page" aria-busy={isLoading}>
+        <DiagnosticsBanner items={urgent} />
+        {beside ? (
+          <div class="verdict-row">
+            <VerdictOf verdict={data.verdict} isPending={isPending} />
+            {beside(data)}
+          </div>
+        ) : (
           <VerdictOf verdict={data.verdict} isPending={isPending} />
-          {beside(data)}
-        </div>
-      ) : (
-        <VerdictOf verdict={data.verdict} isPending={isPending} />
-      )}
-      {content(data)}
-    </div>
+        )}
+        {content(data)}
+      </div>
+    </HeadingSentences.Provider>
   );
 }

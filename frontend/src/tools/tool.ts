@@ -25,10 +25,15 @@ export function serverParams(info: ToolInfo, params: ToolProps['params']): Recor
 }
 
 function tableColumn(column: Column): TableColumn {
-  const { name, title, unit, kind, description } = column;
+  const { name, title, unit, kind, description, formula, unknown } = column;
   const words = column.kind === 'text' ? { words: column } : {};
   const head = { name, title, unit, kind, cell: (row: number) => cellAt(column, row), ...words };
-  return description ? { ...head, description } : head;
+  return {
+    ...head,
+    ...(description ? { description } : {}),
+    ...(formula ? { formula } : {}),
+    ...(unknown ? { unknown } : {}),
+  };
 }
 
 /** A payload's table for the table widget; `only`: these columns in this order, where present. */

@@ -77,12 +77,14 @@ export interface FailedProps {
   kind: string;
   message: string;
   remedy: string;
+  /** Folded: a file's path, the position in it. */
+  details?: string | undefined;
   onRetry?: () => void;
   /** Requests again without the link's parameters: a pipeline or a rank may be gone. */
   onReset?: () => void;
 }
 
-/** The error, its place, the remedy, and a button to retry. */
+/** What is wrong, what to do, a button to retry, and folded what helps to look into it. */
 export function Failed(props: FailedProps): VNode {
   return (
     <Message failed title={props.message || 'Something went wrong.'}>
@@ -91,11 +93,6 @@ export function Failed(props: FailedProps): VNode {
           <RichText text={props.remedy} />
         </p>
       )}
-      <p>
-        <small>
-          {props.what} · <code>{props.kind}</code>
-        </small>
-      </p>
       {(props.onRetry || props.onReset) && (
         <div class="message-buttons">
           {props.onRetry && (
@@ -110,6 +107,13 @@ export function Failed(props: FailedProps): VNode {
           )}
         </div>
       )}
+      <details class="message-details">
+        <summary>Details</summary>
+        <p>
+          {props.what} · <code>{props.kind}</code>
+        </p>
+        {props.details && <p class="message-lines">{props.details}</p>}
+      </details>
     </Message>
   );
 }
@@ -122,6 +126,11 @@ export interface DiagnosticItem {
 
 const SEVERITY_NAMES = { info: 'Note', warning: 'Warning', error: 'Error' } as const;
 const SEVERITY_RANK = { error: 0, warning: 1, info: 2 } as const;
+
+/** The notices for the end of a page: errors are at its top. */
+export function noticesOf<T extends DiagnosticItem>(items: readonly T[]): T[] {
+  return items.filter(({ severity }) => severity !== 'error');
+}
 
 export function DiagnosticsList({ items }: { items: readonly DiagnosticItem[] }): VNode {
   const sorted = [...items].sort((a, b) => SEVERITY_RANK[a.severity] - SEVERITY_RANK[b.severity]);
@@ -161,7 +170,12 @@ export function DiagnosticsBanner({
         <RichText text={first.message} />
         {items.length > 1 && <span class="muted"> and {items.length - 1} more</span>}
       </summary>
-      <DiagnosticsList items={items} />
+      {first.remedy && (
+        <p class="muted">
+          <RichText text={first.remedy} />
+        </p>
+      )}
+      {items.length > 1 && <DiagnosticsList items={items.filter((item) => item !== first)} />}
     </details>
   );
 }

@@ -37,6 +37,8 @@ export interface StepShare {
 
 export interface StepChartProps {
   title: string;
+  /** The heading's sentence; absent: that of the table with this title. */
+  tip?: string;
   note: string;
   names: string[];
   /** The title of the axis; absent: steps. */
@@ -241,6 +243,7 @@ function labelOf(title: string, { names, series, share }: Drawn): string {
 
 export function StepChart({
   title,
+  tip: headingTip,
   note,
   names,
   axisName,
@@ -275,7 +278,7 @@ export function StepChart({
     </>
   );
   return (
-    <Section title={title} note={note} end={end}>
+    <Section title={title} tip={headingTip} note={note} end={end}>
       <Chart
         label={labelOf(title, drawn)}
         height={heightOf(names.length, Boolean(share))}

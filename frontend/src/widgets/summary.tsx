@@ -1,6 +1,8 @@
 /** The top of a page: verdict, tiles, legend, stacked bar and a list of facts. */
 import type { ComponentChildren, VNode } from 'preact';
+import { useContext } from 'preact/hooks';
 import { exactText, quantity, unbroken, UNKNOWN } from '../base/units';
+import { HeadingSentences, sentence, TILE_TERM, tipOf, whyUnknown, type Definition } from './definition';
 import { RichText } from './rich_text';
 import './summary.css';
 
@@ -60,25 +62,24 @@ export function Verdict({ level, text, details, token, next, isPending = false }
   );
 }
 
-export interface TileProps {
+export interface TileProps extends Definition {
   title: string;
   value: number | boolean | null;
   unit: string;
   note: string;
 }
 
-function Tile({ title, value, unit, note }: TileProps): VNode {
+function Tile({ title, value, unit, note, ...definition }: TileProps): VNode {
   const isFlag = typeof value === 'boolean';
   const shown = isFlag ? { number: value ? 'Yes' : 'No', unit: '' } : quantity(value, unit);
-  const isUnknown = value === null;
-  const tip = isUnknown ? note || 'Unknown' : isFlag ? undefined : exactText(value, unit);
+  const more = value === null ? whyUnknown(note) : isFlag ? '' : exactText(value, unit);
   return (
-    <div class="tile">
+    <div class="tile" data-term={TILE_TERM + title} {...tipOf(definition, more)}>
       <dt>{title}</dt>
       <dd
         class={shown.number.length + shown.unit.length > LONG_FROM ? 'long' : undefined}
-        data-tip={tip}
-        tabIndex={isUnknown ? 0 : undefined}
+        // The whole tile shows its sentence on hover, and here on keyboard focus.
+        tabIndex={0}
       >
         {unbroken(shown.number)}
         {shown.unit && <span>{shown.unit}</span>}
@@ -168,22 +169,36 @@ export function Facts({ facts }: { facts: readonly { name: string; value: string
   );
 }
 
+/** The text of a heading, which shows its sentence on hover and focus. */
+export function Heading({ title, tip }: { title: string; tip?: string | undefined }): VNode {
+  const text = sentence(tip ?? useContext(HeadingSentences).get(title));
+  if (!text) return <>{title}</>;
+  return (
+    <span class="explained" tabIndex={0} data-tip={text}>
+      {title}
+    </span>
+  );
+}
+
 /** A part of a page under a heading, with a note next to it and controls at its end. */
 export function Section({
   title,
   note,
+  tip,
   end,
   children,
 }: {
   title: string;
   note?: string;
+  /** Its sentence on hover and focus; absent: that of the table with this title. */
+  tip?: string | undefined;
   end?: ComponentChildren;
   children: ComponentChildren;
 }): VNode {
   return (
     <section class="section" aria-label={title}>
       <h2>
-        {title}
+        <Heading title={title} tip={tip} />
         {note && <small>{note}</small>}
         {end && <span class="end">{end}</span>}
       </h2>

@@ -1,6 +1,7 @@
 /**
- * One tooltip for the page: any element with `data-tip` shows that text on hover and on keyboard focus;
- * Escape hides it.
+ * One tooltip for the page: any element with `data-tip` shows that text on hover and on keyboard focus, with
+ * `data-tip-formula` set as code and `data-tip-more` in a muted line below; Escape hides it. In a grid, the
+ * active cell shows its own if its value is unknown.
  */
 import './tooltip.css';
 
@@ -17,6 +18,28 @@ function place(tip: HTMLElement, anchor: Element): void {
   tip.style.transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;
 }
 
+function line(tag: 'p' | 'code' | 'small', text: string | null): HTMLElement[] {
+  if (!text) return [];
+  const element = document.createElement(tag);
+  element.textContent = text;
+  return [element];
+}
+
+function fill(tip: HTMLElement, anchor: Element, text: string): void {
+  tip.replaceChildren(
+    ...line('p', text),
+    ...line('code', anchor.getAttribute('data-tip-formula')),
+    ...line('small', anchor.getAttribute('data-tip-more')),
+  );
+}
+
+/** The active cell of a grid that has the keyboard focus, if it shows an unknown value. */
+function activeUnknown(grid: EventTarget | null): Element | null {
+  const id = grid instanceof Element ? grid.getAttribute('aria-activedescendant') : null;
+  const cell = id ? document.getElementById(id) : null;
+  return cell?.classList.contains('unknown') ? cell : null;
+}
+
 /** Starts showing `data-tip` texts; returns a function that stops it. */
 export function serveTooltips(root: HTMLElement): () => void {
   const tip = document.createElement('div');
@@ -29,38 +52,59 @@ export function serveTooltips(root: HTMLElement): () => void {
   root.append(tip);
   let timer: number | undefined;
   let anchor: Element | null = null;
+  /** The element that the tooltip describes: the focused one, which may lie within the anchor. */
+  let described: Element | null = null;
 
   const hide = (): void => {
     window.clearTimeout(timer);
-    if (anchor?.getAttribute('aria-describedby') === ID) anchor.removeAttribute('aria-describedby');
+    if (described?.getAttribute('aria-describedby') === ID) described.removeAttribute('aria-describedby');
     anchor = null;
+    described = null;
     tip.hidden = true;
   };
   const show = (): void => {
     const text = anchor?.getAttribute('data-tip');
     if (!anchor?.isConnected || !text) return hide();
-    tip.textContent = text;
+    fill(tip, anchor, text);
     tip.hidden = false;
-    if (!anchor.hasAttribute('aria-describedby')) anchor.setAttribute('aria-describedby', ID);
+    if (described && !described.hasAttribute('aria-describedby'))
+      described.setAttribute('aria-describedby', ID);
     place(tip, anchor);
   };
-  const aim = (event: Event): void => {
-    const next = event.target instanceof Element ? event.target.closest('[data-tip]') : null;
+  const aimAt = (next: Element | null, of: Element | null): void => {
     if (next === anchor) return;
     hide();
     if (!next?.getAttribute('data-tip')) return;
     anchor = next;
+    described = of;
     timer = window.setTimeout(show, DELAY_MS);
+  };
+  const aim = (event: Event): void => {
+    const { target } = event;
+    if (!(target instanceof Element)) return aimAt(null, null);
+    const next = target.closest('[data-tip]');
+    aimAt(next, event.type === 'focusin' ? target : next);
   };
   const onKey = (event: KeyboardEvent): void => {
     if (event.key === 'Escape') hide();
+  };
+  /** The anchor moves away; what scrolls elsewhere on the page does not matter. */
+  const onScroll = (event: Event): void => {
+    if (anchor && event.target instanceof Node && event.target.contains(anchor)) hide();
+  };
+  const onKeyUp = (event: KeyboardEvent): void => {
+    if (event.key === 'Escape' || !(event.target instanceof Element)) return;
+    if (!event.target.hasAttribute('aria-activedescendant')) return;
+    const cell = activeUnknown(event.target);
+    aimAt(cell, cell);
   };
 
   root.addEventListener('pointerover', aim);
   root.addEventListener('focusin', aim);
   root.addEventListener('pointerdown', hide);
   root.addEventListener('keydown', onKey);
-  root.addEventListener('scroll', hide, true);
+  root.addEventListener('keyup', onKeyUp);
+  root.addEventListener('scroll', onScroll, true);
   root.addEventListener('pointerleave', hide);
   return () => {
     hide();
@@ -69,7 +113,8 @@ export function serveTooltips(root: HTMLElement): () => void {
     root.removeEventListener('focusin', aim);
     root.removeEventListener('pointerdown', hide);
     root.removeEventListener('keydown', onKey);
-    root.removeEventListener('scroll', hide, true);
+    root.removeEventListener('keyup', onKeyUp);
+    root.removeEventListener('scroll', onScroll, true);
     root.removeEventListener('pointerleave', hide);
   };
 }

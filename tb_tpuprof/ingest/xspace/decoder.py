@@ -150,7 +150,7 @@ def _frame(data: npt.NDArray[np.uint8], path: str) -> Ints:
     top, bad = fields(data, 0, len(data))
     is_known = (top[:, 0] >= PLANE) & (top[:, 0] <= HOSTNAME) & (top[:, 1] == 2)
     if not is_known.any():
-        raise TraceFormatError(path, max(bad, 0), "is not an XSpace profile")
+        raise TraceFormatError(path, max(bad, 0), "is not a profile: it does not begin as an XSpace protobuf")
     if bad >= 0:
         raise TraceFormatError(path, bad, "is cut off or damaged")
     return top[is_known]  # type: ignore[no-any-return]

@@ -112,7 +112,7 @@ def decode_protobuf(data: npt.NDArray[np.uint8], path: str, host: str, damage: s
     except DecodeError:
         raise TraceFormatError(path, -1, "is cut off, damaged or not an XSpace profile") from None
     if not (space.planes or space.errors or space.warnings or space.hostnames):
-        raise TraceFormatError(path, 0, "is not an XSpace profile")
+        raise TraceFormatError(path, 0, "is not a profile: it does not begin as an XSpace protobuf")
     if len(space.planes) > schema.MAX_PLANES:
         raise TraceFormatError(path, -1, f"contains {len(space.planes):,} planes, more than a profile has")
     n_lines = sum(len(plane.lines) for plane in space.planes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tb_tpuprof.analysis.hlo.graph import MOST_NODES
 from tb_tpuprof.tools.base import Param
 from tb_tpuprof.tools.program_choice import PROGRAM_COLUMNS
+from tb_tpuprof.tools.reasons import NOT_TRACED
 from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, flag, number, text
 
 N_HOT, N_COMPUTATIONS, N_MATCHES = 100, 2000, 200
@@ -114,34 +115,48 @@ HLO_PARAMS = (
     ),
 )
 
-_NAME = text("name", "Name")
-_OPCODE = text("opcode", "Opcode")
+_NAME = text("name", "Name", "Name of the instruction in the compiled program")
+_OPCODE = text("opcode", "Opcode", "Kind of HLO instruction, such as fusion, dot or copy")
 _OP_CLASS = text(
     "op_class",
     "Class",
-    "matrix, fusion, elementwise, reduction, data movement, collective, control, input or custom call",
+    "Class that gives the node its color: matrix, fusion, elementwise, reduction, data movement, "
+    "collective, control, input or custom call",
 )
 _TIME_COLUMNS = (
     number(
-        "time_ps", "Time", "ps", "Of all its events on all devices; unknown: not traced", is_optional=True
+        "time_ps",
+        "Time",
+        "ps",
+        "Time of all events of the instruction, on all devices",
+        is_optional=True,
+        unknown=NOT_TRACED,
     ),
     number(
         "time_fraction",
         "Share",
         "fraction",
-        "Of the total time of the program's instructions; unknown: not traced",
+        "The instruction's share of the time of all instructions in the program",
+        is_optional=True,
+        formula="time ÷ Σ time of the program's instructions",
+        unknown=NOT_TRACED,
+    ),
+    number(
+        "n_occurrences",
+        "Occurrences",
+        "count",
+        "Number of events of the instruction in the trace",
         is_optional=True,
     ),
-    number("n_occurrences", "Occurrences", "count", "Number of its events", is_optional=True),
 )
 _INSTRUCTION_COLUMNS = (
     _NAME,
     _OPCODE,
     _OP_CLASS,
     *_TIME_COLUMNS,
-    text("shape", "Shape", "Without layout"),
-    text("op_name", "Framework op"),
-    text("computation", "Computation"),
+    text("shape", "Shape", "Data type and dimensions of the result, without layout"),
+    text("op_name", "Framework op", "The framework operation that the instruction came from"),
+    text("computation", "Computation", "The computation that contains the instruction"),
 )
 NODES = TableSpec(
     "nodes",
@@ -151,22 +166,40 @@ NODES = TableSpec(
         _NAME,
         _OPCODE,
         _OP_CLASS,
-        text("kind", "Kind", "Of a fusion; of a custom call its target"),
-        text("shape", "Shape", "With layout"),
+        text("kind", "Kind", "Kind of a fusion, such as kLoop or kOutput; for a custom call, its target"),
+        text("shape", "Shape", "Data type, dimensions and layout of the result"),
         number("frame", "In fusion", "id", "The opened fusion that contains it, or -1"),
         flag("is_frame", "Opened", "A fusion whose body is drawn"),
-        number("depth", "Hops", "count", "From the instruction in the middle"),
+        number(
+            "depth", "Hops", "count", "Number of values between this node and the instruction in the middle"
+        ),
         *_TIME_COLUMNS,
-        number("n_hidden_operands", "Operands not shown", "count"),
-        number("n_hidden_users", "Users not shown", "count"),
+        number(
+            "n_hidden_operands",
+            "Operands not shown",
+            "count",
+            "Operands of the node that the graph does not show",
+        ),
+        number(
+            "n_hidden_users",
+            "Users not shown",
+            "count",
+            "Instructions that read the node's result and that the graph does not show",
+        ),
         text("calls", "Calls", "Computations it runs, separated by spaces"),
         text("expression", "HLO", "As XLA prints it, without metadata"),
-        text("op_name", "Framework op", is_optional=True),
+        text(
+            "op_name",
+            "Framework op",
+            "The framework operation that the instruction came from",
+            is_optional=True,
+        ),
         text("op_type", "Type", "The framework's type of the operation", is_optional=True),
         text("source", "Source", "File and line of the framework's code", is_optional=True),
         text("stack", "Source stack", "The innermost place first, one per line", is_optional=True),
     ),
     "A row for each node. With `times=false` times are absent, with `metadata=false` framework op and source",
+    sentence="Instructions around the one in the middle; values flow downward",
 )
 EDGES = TableSpec(
     "edges",
@@ -175,7 +208,7 @@ EDGES = TableSpec(
         number("from", "From", "id", "The node that produces the value"),
         number("to", "To", "id", "The node that reads it"),
         number("operand", "Operand", "id", "Index among the reader's operands"),
-        text("shape", "Shape", "Without layout"),
+        text("shape", "Shape", "Data type and dimensions of the value, without layout"),
     ),
     "A row for each value that one node produces and another reads",
 )
@@ -187,14 +220,16 @@ HOT = TableSpec(
     "their bodies; "
     "absent with `times=false`",
     is_optional=True,
+    sentence="Instructions that took the most time, without loops and calls, whose time belongs to their "
+    "bodies",
 )
 COMPUTATIONS = TableSpec(
     "computations",
     "Computations",
     (
         _NAME,
-        number("n_instructions", "Instructions", "count"),
-        flag("is_fusion", "Fusion's body"),
+        number("n_instructions", "Instructions", "count", "Number of instructions in the computation"),
+        flag("is_fusion", "Fusion's body", "Whether the computation is the body of a fusion"),
         text("callers", "Called by", "The first three, separated by spaces"),
     ),
     f"The entry, then the largest first, bodies of fusions last; at most {N_COMPUTATIONS:,}",
@@ -205,7 +240,11 @@ PROGRAMS = TableSpec(
     (
         *PROGRAM_COLUMNS,
         number(
-            "time_ps", "Time", "ps", "Of all its instructions; unknown: not traced, or with `times=false`"
+            "time_ps",
+            "Time",
+            "ps",
+            "Time of all instructions of the program, on all devices. Unknown too with `times=false`",
+            unknown="no event in the trace names an instruction of this program",
         ),
     ),
     "All programs of the host",
@@ -214,34 +253,50 @@ CHOSEN = TableSpec(
     "chosen",
     "Chosen",
     (
-        text("program", "Program", "Its title"),
-        text("op", "Instruction"),
-        text("computation", "Computation"),
+        text("program", "Program", "Title of the program shown: name and id"),
+        text("op", "Instruction", "The instruction in the middle of the graph"),
+        text("computation", "Computation", "The computation that contains it"),
         text("callers", "Called by", "The first 20, separated by spaces"),
-        text("entry", "Entry computation"),
+        text("entry", "Entry computation", "The computation that the program starts with"),
     ),
     "One row: the program, and the instruction in the middle with its computation",
+    sentence="The program and the instruction in the middle",
 )
 PAGE_TABLES = (NODES, EDGES, HOT, COMPUTATIONS, PROGRAMS, CHOSEN)
 PAGE_SCALARS = (
-    ScalarSpec("n_instructions", "Instructions", "count", "Of the program"),
-    ScalarSpec("n_computations", "Computations", "count", "Of the program"),
+    ScalarSpec(
+        "n_instructions", "Instructions", "count", "Number of instructions in all computations of the program"
+    ),
+    ScalarSpec(
+        "n_computations",
+        "Computations",
+        "count",
+        "Number of computations in the program, bodies of fusions and loops included",
+    ),
     ScalarSpec(
         "program_time_ps",
         "Time of the program's instructions",
         "ps",
-        "Absent with `times=false`; unknown: not traced",
+        "Time of all events of the program's instructions, on all devices; absent with `times=false`",
         is_optional=True,
+        formula="Σ time of the instructions",
+        unknown="no event in the trace names an instruction of this program",
     ),
     ScalarSpec(
         "op_time_ps",
         "Time of the instruction",
         "ps",
-        "Of the one in the middle. Absent with `times=false`; unknown: not traced",
+        "Time of all events of the instruction in the middle, on all devices; absent with `times=false`",
         is_optional=True,
+        unknown=NOT_TRACED,
     ),
-    ScalarSpec("n_cut", "Nodes within the radius that are not shown", "count", "Left out by `most_nodes`"),
-    ScalarSpec("center", "Node in the middle", "id"),
+    ScalarSpec(
+        "n_cut",
+        "Nodes within the radius that are not shown",
+        "count",
+        "Nodes within the chosen number of hops that `most_nodes` leaves out",
+    ),
+    ScalarSpec("center", "Node in the middle", "id", "Row of the instruction in the middle"),
 )
 
 MATCHES = TableSpec(
@@ -254,12 +309,18 @@ LINES = TableSpec(
     "lines",
     "Text",
     (
-        number("line", "Line", "id", "0 is the first"),
+        number("line", "Line", "id", "Number of the line in the program's text; 0 is the first"),
         text("text", "Text", f"Cut at {MOST_TEXT:,} characters"),
     ),
     "The requested lines of the program as XLA prints it. Events are read only where `program` is absent",
 )
 TEXT_SCALARS = (
-    ScalarSpec("n_lines", "Lines of the text", "count", "Of the whole program"),
-    ScalarSpec("op_line", "Line of the instruction", "id", "Of `op`; unknown: it has no line of its own"),
+    ScalarSpec("n_lines", "Lines of the text", "count", "Number of lines in the text of the whole program"),
+    ScalarSpec(
+        "op_line",
+        "Line of the instruction",
+        "id",
+        "Line of the instruction `op` in the program's text",
+        unknown="the instruction has no line of its own",
+    ),
 )

@@ -140,8 +140,8 @@ def _times(timed: Timed, center: int, source: _Source) -> dict[str, Number]:
     total = timed.total_ps
     each, of_op = (summed(value, source.n_devices, source.kind) for value in (total, time))
     return {
-        "program_time_ps": Number(total or None, each if total else "not traced"),
-        "op_time_ps": Number(time if n_runs else None, of_op if n_runs else "not traced"),
+        "program_time_ps": Number(total or None, each if total else ""),
+        "op_time_ps": Number(time if n_runs else None, of_op if n_runs else ""),
     }
 
 

@@ -21,6 +21,7 @@ from tb_tpuprof.tools.spec import Number, Values, fill_scalars
 from tb_tpuprof.tools.sums import busy_note, time_of_ops
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import limits_of, with_limits
+from tb_tpuprof.tools.working import rest
 from tb_tpuprof.units import format_fraction
 
 N_ROWS = 10_000
@@ -181,7 +182,7 @@ def _scalars(ops: HloOps) -> dict[str, Scalar]:
     note = (
         "no compiled operation runs, between the first and the last one"
         if ops.kind != "CPU"
-        else "unknown: threads run in parallel"
+        else "threads run in parallel"
     )
     again = int(ops.self_ps[_is_rematerialized(ops)].sum()) / (ops.busy_ps or 1)
     programs = f"of {len(ops.programs):,} program{'s' * (len(ops.programs) != 1)}"
@@ -189,7 +190,9 @@ def _scalars(ops: HloOps) -> dict[str, Scalar]:
         SCALARS,
         {
             "busy_ps": Number(ops.busy_ps, busy_note(ops)),
-            "idle_fraction": Number(idle, note),
+            "idle_fraction": Number(
+                idle, note, "", "" if idle is None else rest(ops.total_ps - ops.idle_ps, ops.total_ps)
+            ),
             "n_ops": Number(len(ops), programs),
             "n_occurrences": int(ops.n_occurrences.sum()),
             "rematerialized_fraction": Number(again, "of the operations' time"),

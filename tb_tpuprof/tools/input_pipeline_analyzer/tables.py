@@ -14,6 +14,7 @@ from tb_tpuprof.analysis.input.pipeline import InputPipeline
 from tb_tpuprof.analysis.input.tpu import SC_PARTS, TC_PARTS
 from tb_tpuprof.tools.facts import fact_specs
 from tb_tpuprof.tools.payload import Table
+from tb_tpuprof.tools.reasons import NO_STEPS
 from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, Values, number, text
 from tb_tpuprof.tools.tiles import Tile, tiles
 
@@ -106,17 +107,24 @@ STEPS = TableSpec(
     "steps",
     "Steps",
     (
-        text("step", "Step"),
+        text("step", "Step", "Name of the step, or its number"),
         number("step_time_ps", "Step time", "ps", "From the step's start to its end"),
         number("start_ps", "Start", "ps", "Since the trace's start"),
         *_STEP_PARTS,
-        number("input_fraction", "Waiting for input", "fraction", "Of the step time"),
+        number(
+            "input_fraction",
+            "Waiting for input",
+            "fraction",
+            "Share of the step spent waiting for input",
+            formula="input ÷ step time",
+        ),
         number(
             "input_fraction_min",
             "Least waiting core",
             "fraction",
             "Share of waiting for input on the core that waits least; TPUs only",
             is_optional=True,
+            unknown="only TPUs have several cores in a step",
         ),
         number(
             "input_fraction_max",
@@ -124,6 +132,7 @@ STEPS = TableSpec(
             "fraction",
             "Share of waiting for input on the core that waits most; TPUs only",
             is_optional=True,
+            unknown="only TPUs have several cores in a step",
         ),
         text(
             "input_core",
@@ -131,50 +140,113 @@ STEPS = TableSpec(
             "The core that waits longest for input, as host:core; TPUs only",
             is_optional=True,
         ),
-        *(number(f"{name}_ps", title, "ps", "", is_optional=True) for name, title in _SC.items()),
+        *(
+            number(
+                f"{name}_ps",
+                title,
+                "ps",
+                "Time of the SparseCores, which run next to the TensorCore; mean over SparseCores",
+                is_optional=True,
+            )
+            for name, title in _SC.items()
+        ),
     ),
     "A row per step, a column per part (listed in `breakdown.column`): they add up to the step time. "
     "Times of SparseCores are not part of it",
+    sentence="The duration of each step, split into parts that add up to it",
 )
 BREAKDOWN = TableSpec(
     "breakdown",
     "Step time by category",
     (
-        text("category", "Category"),
+        text("category", "Category", "The part of the step"),
         text("column", "Column", "Of the table `steps`"),
-        text("color", "Color"),
-        number("avg_ps", "Average", "ps", "Mean time per step"),
-        number("sd_ps", "Standard deviation", "ps", "Of the sample (n - 1)"),
-        number("fraction", "Share", "fraction", "Of all steps"),
-        text("meaning", "Meaning"),
+        text("color", "Color", "Name of the part's color"),
+        number(
+            "avg_ps",
+            "Average",
+            "ps",
+            "Mean time per step",
+            formula="Σ time of the part ÷ number of steps",
+            unknown=NO_STEPS,
+        ),
+        number(
+            "sd_ps",
+            "Standard deviation",
+            "ps",
+            "How much the part varies from step to step: the standard deviation of the sample",
+            unknown=NO_STEPS,
+        ),
+        number(
+            "fraction",
+            "Share",
+            "fraction",
+            "The part's share of all steps: the ratio of the sums",
+            formula="Σ time of the part ÷ Σ step time",
+            unknown=NO_STEPS,
+        ),
+        text("meaning", "Meaning", "What counts as this part"),
     ),
     "A row per part of the step, as they are stacked; the share is the ratio of the sums over all steps",
+    sentence="How the time of all steps is shared among its parts",
 )
 HOST_TIMES = TableSpec(
     "host_categories",
     "Where the host's input time goes",
     (
-        text("category", "Category"),
-        text("color", "Color"),
-        number("time_ps", "Time", "ps"),
-        number("fraction", "Share", "fraction", "Of all five categories"),
-        text("meaning", "Meaning"),
+        text("category", "Category", "Kind of work for input on the host"),
+        text("color", "Color", "Name of the category's color"),
+        number(
+            "time_ps", "Time", "ps", "Self time of the category's operations, summed over threads and hosts"
+        ),
+        number(
+            "fraction",
+            "Share",
+            "fraction",
+            "Of all five categories",
+            formula="time ÷ Σ time of all five categories",
+            unknown="the trace contains no input operations on the host",
+        ),
+        text("meaning", "Meaning", "What counts as this category"),
     ),
     "The host's time for input, always in five rows: enqueuing, preprocessing, prefetched reads, "
     "on-demand reads, other. Without any, the shares are null",
+    sentence="Time that the hosts spend on input, by kind of work, summed over threads",
 )
 _OF_ALL = "Of the self time of all input operations"
 INPUT_OPS = TableSpec(
     "input_ops",
     "Input operations on the host",
     (
-        text("operation", "Operation"),
-        number("n_occurrences", "Occurrences", "count"),
+        text(
+            "operation",
+            "Operation",
+            "Name of the operation; instances that a stage creates per element share one name",
+        ),
+        number("n_occurrences", "Occurrences", "count", "How often the operation ran"),
         number("total_time_ps", "Total time", "ps", "Of all occurrences, with nested operations"),
-        number("total_fraction", "Total share", "fraction", _OF_ALL),
-        number("self_time_ps", "Self time", "ps", "Of all occurrences, without nested operations"),
-        number("self_fraction", "Self share", "fraction", _OF_ALL),
-        text("category", "Category"),
+        number(
+            "total_fraction",
+            "Total share",
+            "fraction",
+            _OF_ALL,
+            formula="total time ÷ Σ self time of all input operations",
+        ),
+        number(
+            "self_time_ps",
+            "Self time",
+            "ps",
+            "Of all occurrences, without nested operations",
+            formula="total time − time of operations nested inside",
+        ),
+        number(
+            "self_fraction",
+            "Self share",
+            "fraction",
+            _OF_ALL,
+            formula="self time ÷ Σ self time of all input operations",
+        ),
+        text("category", "Category", "Kind of work for input; Waiting belongs to no category"),
     ),
     "A row per operation of the input pipeline, largest self time first",
 )
@@ -182,26 +254,60 @@ HOSTS = TableSpec(
     "hosts",
     "Hosts",
     (
-        text("host", "Host"),
-        number("n_steps", "Steps", "count"),
-        number("step_time_avg_ps", "Average step time", "ps"),
-        number("input_fraction", "Waiting for input", "fraction", "Of its steps' time"),
-        number("waiting_ps", "Waiting per step", "ps", "Mean over its steps"),
-        text("host_category", "Largest host category"),
-        number("host_category_ps", "Its time", "ps"),
+        text("host", "Host", "Name of the host"),
+        number("n_steps", "Steps", "count", "Number of the host's own steps"),
+        number(
+            "step_time_avg_ps",
+            "Average step time",
+            "ps",
+            "Mean duration of the host's own steps",
+            formula="Σ step time ÷ number of steps",
+            unknown="the host has no steps",
+        ),
+        number(
+            "input_fraction",
+            "Waiting for input",
+            "fraction",
+            "Share of the host's own steps spent waiting for input",
+            formula="Σ input ÷ Σ step time",
+            unknown="the host has no steps",
+        ),
+        number(
+            "waiting_ps",
+            "Waiting per step",
+            "ps",
+            "Time per step that the host waits for input, mean over its steps",
+            formula="Σ input ÷ number of steps",
+            unknown="the host has no steps",
+        ),
+        text(
+            "host_category",
+            "Largest host category",
+            "The kind of input work on which the host spends the most time",
+            unknown="the trace contains no input operations on this host",
+        ),
+        number(
+            "host_category_ps",
+            "Its time",
+            "ps",
+            "Time of that kind of input work on the host",
+            unknown="the trace contains no input operations on this host",
+        ),
     ),
     "A row per host, the one that waits the largest share of its steps first; times per step are null for a "
     "host without steps",
+    sentence="Each host's own steps, the one that waits the largest share of them first",
 )
 ADVICE = TableSpec(
     "advice",
     "What to do",
     (
-        text("category", "For"),
-        text("text", "What to do"),
+        text("category", "For", "The part of the step or kind of input work that the advice is about"),
+        text("text", "What to do", "What to change"),
         text("tool", "Tool", "The page to open; empty for none"),
     ),
     "For the parts and host categories that matter in this run, largest gain first",
+    sentence="Advice for the parts and kinds of input work that matter in this run, largest gain first",
 )
 TABLES = (STEPS, BREAKDOWN, HOST_TIMES, INPUT_OPS, ADVICE, HOSTS)
 SCALARS = (
@@ -213,22 +319,73 @@ SCALARS = (
         "n_steps",
         "input_fraction",
     ),
-    ScalarSpec("input_fraction_sd", "Standard deviation of waiting", "fraction", "Over steps"),
-    ScalarSpec("input_fraction_min", "Least waiting step", "fraction"),
-    ScalarSpec("input_fraction_max", "Most waiting step", "fraction"),
-    ScalarSpec("waiting_avg_ps", "Waiting per step", "ps", "Mean over the steps"),
-    ScalarSpec("output_fraction", "Output", "fraction", "Of the steps' time"),
-    ScalarSpec("other_fraction", "Other", "fraction", "Of the steps' time; on TPUs idle"),
-    ScalarSpec("host_input_ps", "Host time for input", "ps", "Of all threads, in all five categories"),
     ScalarSpec(
-        "host_enqueue_fraction", "Enqueuing", "fraction", "Of the host's time for input; null: unknown"
+        "input_fraction_sd",
+        "Standard deviation of waiting",
+        "fraction",
+        "How much the share of waiting varies from step to step: the standard deviation of the sample",
+        unknown=NO_STEPS,
+    ),
+    ScalarSpec(
+        "input_fraction_min",
+        "Least waiting step",
+        "fraction",
+        "Share of waiting for input in the step that waits least",
+        unknown=NO_STEPS,
+    ),
+    ScalarSpec(
+        "input_fraction_max",
+        "Most waiting step",
+        "fraction",
+        "Share of waiting for input in the step that waits most",
+        unknown=NO_STEPS,
+    ),
+    ScalarSpec(
+        "waiting_avg_ps",
+        "Waiting per step",
+        "ps",
+        "Time per step spent waiting for input, mean over the steps",
+        formula="Σ input ÷ number of steps",
+        unknown=NO_STEPS,
+    ),
+    ScalarSpec(
+        "output_fraction",
+        "Output",
+        "fraction",
+        "Share of the steps spent copying results from the device to the host, or in outfeed",
+        formula="Σ output ÷ Σ step time",
+        unknown=NO_STEPS,
+    ),
+    ScalarSpec(
+        "other_fraction",
+        "Other",
+        "fraction",
+        "Share of the steps in which nothing traced runs; on TPUs the TensorCore is idle",
+        formula="Σ other ÷ Σ step time",
+        unknown=NO_STEPS,
+    ),
+    ScalarSpec(
+        "host_input_ps",
+        "Host time for input",
+        "ps",
+        "Self time of all input operations on the hosts, summed over threads, in all five categories",
+        unknown="the trace contains no input operations on the host",
+    ),
+    ScalarSpec(
+        "host_enqueue_fraction",
+        "Enqueuing",
+        "fraction",
+        "Share of the host's time for input that goes into infeed enqueues and copies to the device",
+        formula="enqueuing ÷ Σ time of all five categories",
+        unknown="the trace contains no infeed enqueues, and no steps with copies to a device",
     ),
     ScalarSpec(
         "input_fraction_worst_core",
         "Waiting on the core that waits longest",
         "fraction",
-        "Mean over steps; TPUs only",
-        True,
+        "Share of the steps that the core which waits longest spends waiting, mean over steps; TPUs only",
+        is_optional=True,
+        unknown=NO_STEPS,
     ),
 )
 _WORTH_A_TILE = 0.0005  # of the steps' time

@@ -19,7 +19,7 @@ from tb_tpuprof.analysis.steps.pytorch_loader import loader_sentence, loader_wai
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Params
 from tb_tpuprof.tools.clocks import clocks_of
-from tb_tpuprof.tools.facts import framework_of, step_time_base
+from tb_tpuprof.tools.facts import framework_of, step_share, step_time_base
 from tb_tpuprof.tools.input_pipeline_analyzer.tables import (
     ADVICE,
     HOST_PARTS,
@@ -118,21 +118,20 @@ def _scalars(pipeline: InputPipeline) -> dict[str, Scalar]:
         "step_time_min_ps": int(time.min()) if n_steps else None,
         "step_time_max_ps": int(time.max()) if n_steps else None,
         "n_steps": Number(n_steps, f"{steps.n_trimmed} more left out" if steps.n_trimmed else ""),
-        "input_fraction": steps.fraction("input") if n_steps else None,
-        "input_fraction_sd": Number(_or_none(deviation(share)), "over steps"),
+        "input_fraction": step_share(steps, "input"),
+        "input_fraction_sd": Number(_or_none(deviation(share)), "over steps" if n_steps else ""),
         "input_fraction_min": float(share.min()) if n_steps else None,
         "input_fraction_max": float(share.max()) if n_steps else None,
         "waiting_avg_ps": _or_none(mean(steps.category_ps("input"))),
-        "output_fraction": steps.fraction("output") if n_steps else None,
-        "other_fraction": Number(
-            steps.fraction("other") if n_steps else None, "", "Idle" if pipeline.cores else "Other"
-        ),
+        "output_fraction": step_share(steps, "output"),
+        "other_fraction": step_share(steps, "other", "Idle" if pipeline.cores else "Other"),
         "host_input_ps": Number(
             host.total_ps if host.total_ps else None,
             "all threads" if host.total_ps else _NO_STAGES if steps.waits else _NO_INPUT_OPS,
         ),
         "host_enqueue_fraction": Number(
-            host.enqueue_fraction if host.enqueue_fraction >= 0 else None, "of the host's time for input"
+            host.enqueue_fraction if host.enqueue_fraction >= 0 else None,
+            "of the host's time for input" if host.enqueue_fraction >= 0 else "",
         ),
     }
     if pipeline.cores:

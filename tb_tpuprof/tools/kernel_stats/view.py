@@ -34,6 +34,7 @@ from tb_tpuprof.tools.payload import Diagnostic, NextStep, Payload, Scalar, Subj
 from tb_tpuprof.tools.spec import Filled, Number, TableSpec, Texts, Values, fill_scalars
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import limits_of, with_limits
+from tb_tpuprof.tools.working import quotient
 from tb_tpuprof.units import PS_PER_US, format_fraction, format_time
 
 N_ROWS = 10_000
@@ -204,8 +205,15 @@ def _scalars(merged: Kernels) -> dict[str, Scalar]:
         {
             "kernel_time_ps": Number(all_ps, "of all launches, on all devices and hosts"),
             "n_launches": Number(n_launches, f"of {n_kernels:,} distinct kernel{'s' * (n_kernels != 1)}"),
-            "avg_kernel_ps": Number(mean, "short kernels are launch-bound" if mean < SHORT_PS else ""),
-            "tensor_core_fraction": Number(tensor / all_ps, eligible_note),
+            "avg_kernel_ps": Number(
+                mean,
+                "short kernels are launch-bound" if mean < SHORT_PS else "",
+                "",
+                quotient((all_ps, n_launches), ("ps", "count"), mean, "ps"),
+            ),
+            "tensor_core_fraction": Number(
+                tensor / all_ps, eligible_note, "", quotient((tensor, all_ps), "ps")
+            ),
         },
     )
 

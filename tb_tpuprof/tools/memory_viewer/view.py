@@ -31,6 +31,7 @@ from tb_tpuprof.tools.payload import Diagnostic, NextStep, Payload, Verdict
 from tb_tpuprof.tools.program_choice import REASON, REMEDY, has_programs, program_named
 from tb_tpuprof.tools.spec import Number, fill_scalars
 from tb_tpuprof.tools.tool import Tool
+from tb_tpuprof.tools.working import difference
 from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.hlo_programs import Program
 from tb_tpuprof.trace.trace import Trace
@@ -134,7 +135,7 @@ def _numbers(module: HloModule, memory: SpaceMemory, machine: Hardware, steps: S
     peak_step = memory.heap.peak if memory.heap.peak >= 0 else None
     numbers: Numbers = {
         "peak_bytes": Number(peak, device),
-        "padding_bytes": Number(padding, share),
+        "padding_bytes": Number(padding, share, "", difference((peak, memory.peak_unpadded_bytes), "bytes")),
         "temporary_bytes": peak - memory.permanent_bytes,
         "parameter_bytes": Number(memory.by_category[0], "held throughout"),
         "output_bytes": Number(memory.by_category[1], "in separate memory"),
@@ -147,7 +148,7 @@ def _numbers(module: HloModule, memory: SpaceMemory, machine: Hardware, steps: S
         "first_step": steps.first,
         "last_step": steps.last,
         "space": memory.color,
-        "capacity_bytes": Number(capacity or None, _CHIP if capacity else "unknown"),
+        "capacity_bytes": Number(capacity or None, _CHIP if capacity else ""),
         "temporary_allocated_bytes": temporary,
     }
     if memory.color == _VMEM:

@@ -21,6 +21,7 @@ from tb_tpuprof.tools.spec import Filled, Number, fill_scalars
 from tb_tpuprof.tools.sums import busy_note
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import limits_of, with_limits
+from tb_tpuprof.tools.working import quotient, rest
 from tb_tpuprof.units import format_fraction
 
 _IDLES = 0.2
@@ -134,6 +135,9 @@ def _scalars(tree: OpTree, compiled: CompiledOps) -> dict[str, Scalar]:
     def note(amount: float | None, peak: float) -> str:
         return _NO_WORK if amount is None else "while operations run" if peak else "peak unknown"
 
+    def working(amount: float | None, peak: float, unit: str) -> str:
+        return "" if amount is None or not seconds else quotient((amount / seconds, peak), unit)
+
     rate = flops / seconds if seconds and flops is not None else None
     values = {
         "busy_ps": Number(ops.busy_ps, busy_note(ops)),
@@ -141,10 +145,22 @@ def _scalars(tree: OpTree, compiled: CompiledOps) -> dict[str, Scalar]:
             idle,
             "no compiled operation runs, between the first and the last one"
             if idle is not None
-            else "unknown: threads run in parallel",
+            else "threads run in parallel",
+            "",
+            "" if idle is None else rest(ops.total_ps - ops.idle_ps, ops.total_ps),
         ),
-        "flops_fraction": Number(used(flops, peaks.flops_per_s), note(flops, peaks.flops_per_s)),
-        "hbm_fraction": Number(used(hbm, peaks.bytes_per_s[0]), note(hbm, peaks.bytes_per_s[0])),
+        "flops_fraction": Number(
+            used(flops, peaks.flops_per_s),
+            note(flops, peaks.flops_per_s),
+            "",
+            working(flops, peaks.flops_per_s, "flops_per_s"),
+        ),
+        "hbm_fraction": Number(
+            used(hbm, peaks.bytes_per_s[0]),
+            note(hbm, peaks.bytes_per_s[0]),
+            "",
+            working(hbm, peaks.bytes_per_s[0], "bytes_per_s"),
+        ),
         "flop_rate_flops_per_s": Number(rate, _NO_WORK if rate is None else "while operations run"),
     }
     return fill_scalars(SCALARS, values)

@@ -17,11 +17,20 @@ from tb_tpuprof.analysis.overview.summary import Summary
 from tb_tpuprof.analysis.steps.combine import sum_hardware
 from tb_tpuprof.analysis.steps.record import Steps
 from tb_tpuprof.settings import PEAKS_VARIABLE
-from tb_tpuprof.tools.facts import device_word, devices_text, fact_scalars, fact_specs, summed_text
+from tb_tpuprof.tools.facts import (
+    device_word,
+    devices_text,
+    fact_scalars,
+    fact_specs,
+    step_share,
+    summed_text,
+)
 from tb_tpuprof.tools.overview_page.tables import ENVIRONMENT
 from tb_tpuprof.tools.payload import Scalar, Table
+from tb_tpuprof.tools.reasons import NO_STEPS
 from tb_tpuprof.tools.spec import ScalarSpec
 from tb_tpuprof.tools.tiles import Tile, tiles
+from tb_tpuprof.tools.working import quotient
 from tb_tpuprof.units import format_bytes, format_time, format_value
 
 _SAME = 0.0005  # shares that differ by less are shown once
@@ -52,51 +61,126 @@ class Run:
 _PAGE_SCALARS = {
     spec.name: spec
     for spec in (
-        ScalarSpec("duty_cycle_fraction", "Duty cycle", "fraction", "Of the chips' profiled time", True),
         ScalarSpec(
-            "flops_fraction", "FLOPS utilization", "fraction", "Of the peak rate, idle time included", True
+            "duty_cycle_fraction",
+            "Duty cycle",
+            "fraction",
+            "Share of its profiled time in which a TPU chip is on duty: one of its cores runs an operation "
+            "other than moving data to or from the host",
+            is_optional=True,
+            formula="time on duty ÷ profiled time",
+            unknown="the trace does not show when the chips are on duty",
+        ),
+        ScalarSpec(
+            "flops_fraction",
+            "FLOPS utilization",
+            "fraction",
+            "Floating-point work per second compared with the device's peak, idle time included",
+            is_optional=True,
+            formula="FLOPs ÷ (profiled time × peak FLOP rate)",
         ),
         ScalarSpec(
             "hbm_bandwidth_fraction",
             "Memory bandwidth utilization",
             "fraction",
-            "Of the peak bandwidth, idle time included",
-            True,
+            "Bytes moved to and from device memory per second compared with its peak, idle time included",
+            is_optional=True,
+            formula="HBM bytes ÷ (profiled time × peak bandwidth)",
         ),
-        ScalarSpec("host_idle_fraction", "Host idle", "fraction", "Of its threads' profiled time", True),
+        ScalarSpec(
+            "host_idle_fraction",
+            "Host idle",
+            "fraction",
+            "Share of the host threads' profiled time in which no operation runs",
+            is_optional=True,
+            formula="1 − self time of host operations ÷ profiled time of their threads",
+            unknown="no operations of the host were traced",
+        ),
         ScalarSpec(
             "roofline_fraction",
             "Roofline efficiency",
             "fraction",
-            "Of the maximum these operations could reach",
-            True,
+            "FLOP rate compared with the highest rate that these operations could reach on this device",
+            is_optional=True,
+            formula="FLOP rate ÷ min(peak FLOP rate, FLOPs per byte × peak bandwidth)",
         ),
-        ScalarSpec("host_compute_fraction", "Host compute", "fraction", "Of the steps' time, on CPUs", True),
-        ScalarSpec("device_compute_fraction", "Device compute", "fraction", "Of the steps' time", True),
+        ScalarSpec(
+            "host_compute_fraction",
+            "Host compute",
+            "fraction",
+            "Share of the steps in which operations or other traced work run on the processors",
+            is_optional=True,
+            formula="Σ host compute ÷ Σ step time",
+            unknown=NO_STEPS,
+        ),
+        ScalarSpec(
+            "device_compute_fraction",
+            "Device compute",
+            "fraction",
+            "Share of the steps in which operations compute on the device",
+            is_optional=True,
+            formula="Σ device compute ÷ Σ step time",
+            unknown=NO_STEPS,
+        ),
         ScalarSpec(
             "host_python_fraction",
             "Python",
             "fraction",
-            "Of the steps' time, while no operation runs; if at least 0.5%",
-            True,
+            "Share of the steps in which the step's own thread runs Python while no operation runs; shown "
+            "from 0.5% upward",
+            is_optional=True,
+            formula="Σ Python ÷ Σ step time",
         ),
         ScalarSpec(
             "host_wait_fraction",
             "Waiting",
             "fraction",
-            "Of the steps' time, while no operation runs; if at least 0.5%",
-            True,
-        ),
-        ScalarSpec("other_fraction", "Other", "fraction", "Of the steps' time: no recorded activity", True),
-        ScalarSpec(
-            "device_compute_16bit_fraction", "16-bit compute", "fraction", "Of the device compute", True
+            "Share of the steps in which the step's own thread sleeps, locks or polls while no operation "
+            "runs; shown from 0.5% upward",
+            is_optional=True,
+            formula="Σ waiting ÷ Σ step time",
         ),
         ScalarSpec(
-            "device_compute_32bit_fraction", "32-bit compute", "fraction", "Of the device compute", True
+            "other_fraction",
+            "Other",
+            "fraction",
+            "Share of the steps with no recorded activity",
+            is_optional=True,
+            formula="Σ other ÷ Σ step time",
+            unknown=NO_STEPS,
         ),
-        ScalarSpec("host_eager_fraction", "Eager on the host", "fraction", "Of the operations' time", True),
         ScalarSpec(
-            "device_eager_fraction", "Eager on the device", "fraction", "Of the operations' time", True
+            "device_compute_16bit_fraction",
+            "16-bit compute",
+            "fraction",
+            "Share of the device's compute time in kernels that compute in 16 bits or fewer",
+            is_optional=True,
+            formula="16-bit compute ÷ device compute",
+        ),
+        ScalarSpec(
+            "device_compute_32bit_fraction",
+            "32-bit compute",
+            "fraction",
+            "Share of the device's compute time in kernels that compute in 32 bits",
+            is_optional=True,
+            formula="32-bit compute ÷ device compute",
+        ),
+        ScalarSpec(
+            "host_eager_fraction",
+            "Eager on the host",
+            "fraction",
+            "Share of the host operations' time in operations that ran by themselves, not inside a function",
+            is_optional=True,
+            formula="self time of eager operations ÷ Σ self time on the host",
+        ),
+        ScalarSpec(
+            "device_eager_fraction",
+            "Eager on the device",
+            "fraction",
+            "Share of the device operations' time in operations that ran by themselves, not inside a "
+            "function",
+            is_optional=True,
+            formula="self time of eager operations ÷ Σ self time on the device",
         ),
     )
 }
@@ -132,8 +216,8 @@ TILES = tiles(
 )
 
 
-def _share(name: str, value: float | None, note: str = "") -> Scalar:
-    return _PAGE_SCALARS[name].of(value, note)
+def _share(name: str, value: float | None, note: str = "", working: str = "") -> Scalar:
+    return _PAGE_SCALARS[name].of(value, note, "", working)
 
 
 def scalars(run: Run) -> dict[str, Scalar]:
@@ -175,26 +259,24 @@ def _step_shares(run: Run, kind: str) -> dict[str, Scalar]:
     steps, n_steps, result = run.steps, len(run.steps), {}
     why = "" if n_steps else "there are no steps"
     if kind == "CPU":
-        result["host_compute_fraction"] = _share(
-            "host_compute_fraction", steps.fraction("host_compute") if n_steps else None, why
-        )
+        result["host_compute_fraction"] = _of_steps(steps, "host_compute", why)
     else:
         result |= fact_scalars(run.facts, "device_idle_fraction")
-        result["device_compute_fraction"] = _share(
-            "device_compute_fraction", steps.fraction("device_compute") if n_steps else None, why
-        )
+        result["device_compute_fraction"] = _of_steps(steps, "device_compute", why)
     for category in ("host_python", "host_wait"):
         if steps.fraction(category) >= _WORTH_A_TILE:
             name = f"{category}_fraction"
-            result[name] = _share(name, steps.fraction(category), "no operation ran meanwhile")
+            result[name] = _of_steps(steps, category, "no operation ran meanwhile")
     idle = run.facts.idle_fraction
     if kind == "CPU" or (
         kind == "GPU" and n_steps and idle is not None and abs(steps.fraction("other") - idle) >= _SAME
     ):
-        result["other_fraction"] = _share(
-            "other_fraction", steps.fraction("other") if n_steps else None, why or _other_note(kind)
-        )
+        result["other_fraction"] = _of_steps(steps, "other", why or _other_note(kind))
     return result
+
+
+def _of_steps(steps: Steps, category: str, note: str) -> Scalar:
+    return _PAGE_SCALARS[f"{category}_fraction"].of(*step_share(steps, category, note=note))
 
 
 def _other_note(kind: str) -> str:
@@ -209,7 +291,7 @@ def _use_scalars(run: Run) -> dict[str, Scalar]:
     result["duty_cycle_fraction"] = _share(
         "duty_cycle_fraction",
         use.duty_cycle,
-        "of the chips' profiled time" if use.duty_cycle is not None else "not traced",
+        "of the chips' profiled time" if use.duty_cycle is not None else "",
     )
     flops = ("flops_per_s", use.flops, machine.peak_flops_per_s, use.flops_fraction)
     moved = ("bytes_per_s", use.hbm_bytes, machine.peak_hbm_bytes_per_s, use.bandwidth_fraction)
@@ -230,9 +312,13 @@ def _use_scalars(run: Run) -> dict[str, Scalar]:
                 f"{format_value(amount / seconds, unit)} of {format_value(peak, unit)} per "
                 f"{device_word(run.facts, 1)}, idle time included"
             )
-        result[name] = _share(name, share, note)
+        working = quotient((amount / seconds, peak), unit) if share is not None and seconds else ""
+        result[name] = _share(name, share, note, working)
+    host_idle = idle_fraction(run.ops.host)
     result["host_idle_fraction"] = _share(
-        "host_idle_fraction", idle_fraction(run.ops.host), "of its threads' profiled time"
+        "host_idle_fraction",
+        host_idle,
+        "of its threads' profiled time" if host_idle is not None else "",
     )
     if use.roofline_fraction is not None:
         note = f"of the maximum these operations could reach, bound by {use.bound_by}"

@@ -16,6 +16,7 @@ from tb_tpuprof.analysis.steps.record import Steps
 from tb_tpuprof.tools.facts import summed_over
 from tb_tpuprof.tools.findings_tables import CAUSES, FINDINGS
 from tb_tpuprof.tools.payload import Table
+from tb_tpuprof.tools.reasons import NO_FLOPS, NO_STEPS
 from tb_tpuprof.tools.spec import TableSpec, Values, number, text
 
 N_TOP_OPS = 10
@@ -80,23 +81,43 @@ STEPS = TableSpec(
     "steps",
     "Steps",
     (
-        text("step", "Step"),
+        text("step", "Step", "Name of the step, or its number"),
         number("step_time_ps", "Step time", "ps", "From the step's start to its end"),
         number("start_ps", "Start", "ps", "Since the trace's start"),
         *_CATEGORIES,
     ),
     "A row per step; the categories of a row add up to its step time. On TPUs, some have other titles: "
     "Infeed, Outfeed, Compute, Collectives, Idle",
+    sentence="The duration of each step, split into categories that add up to it",
 )
 BREAKDOWN = TableSpec(
     "breakdown",
     "Step time by category",
     (
-        text("category", "Category"),
-        text("color", "Color"),
-        number("avg_ps", "Average", "ps", "Mean time per step"),
-        number("sd_ps", "Standard deviation", "ps", "Of the sample (n - 1)"),
-        number("fraction", "Share", "fraction", "Of all steps"),
+        text("category", "Category", "The part of the step"),
+        text("color", "Color", "Name of the part's color"),
+        number(
+            "avg_ps",
+            "Average",
+            "ps",
+            "Mean time per step",
+            formula="Σ time of the part ÷ number of steps",
+            unknown=NO_STEPS,
+        ),
+        number(
+            "sd_ps",
+            "Standard deviation",
+            "ps",
+            "How much the part varies from step to step: the standard deviation of the sample",
+            unknown=NO_STEPS,
+        ),
+        number(
+            "fraction",
+            "Share",
+            "fraction",
+            "The part's share of all steps: the ratio of the sums",
+            formula="Σ time of the part ÷ Σ step time",
+        ),
     ),
     "Mean, standard deviation and share of each category",
 )
@@ -104,18 +125,42 @@ TOP_OPS = TableSpec(
     "top_ops",
     f"Top {N_TOP_OPS} operations",
     (
-        number("rank", "Rank", "count"),
-        text("operation", "Operation"),
-        text("type", "Type"),
-        text("host_or_device", "Host/device"),
-        number("self_time_ps", "Self time", "ps", "Without operations nested inside"),
-        number("self_fraction", "Share", "fraction", "Of the self time of all operations, without idle time"),
-        number("cumulative_fraction", "Cumulative", "fraction", "Share of this row and all rows above"),
+        number("rank", "Rank", "count", "Position by self time"),
+        text("operation", "Operation", "The framework's name of the operation"),
+        text("type", "Type", "The operation's kind, such as MatMul, without the scope in its name"),
+        text(
+            "host_or_device",
+            "Host/device",
+            "Whether the operation ran on the host's processors or on a device",
+        ),
+        number(
+            "self_time_ps",
+            "Self time",
+            "ps",
+            "Without operations nested inside",
+            formula="total time − time of operations nested inside",
+        ),
+        number(
+            "self_fraction",
+            "Share",
+            "fraction",
+            "Of the self time of all operations, without idle time",
+            formula="self time ÷ Σ self time",
+        ),
+        number(
+            "cumulative_fraction",
+            "Cumulative",
+            "fraction",
+            "Share of this row and all rows above",
+            formula="Σ share up to this row",
+        ),
         number(
             "flop_rate_flops_per_s",
             "FLOP rate",
             "flops_per_s",
             "Floating-point operations per second of total time",
+            formula="FLOPs ÷ total time",
+            unknown=NO_FLOPS,
         ),
     ),
     "The operations with the most self time: on the device if it ran any, else on the host",
@@ -124,29 +169,61 @@ HOSTS = TableSpec(
     "hosts",
     "Hosts",
     (
-        text("host", "Host"),
-        number("step_time_avg_ps", "Average step time", "ps", "In the steps that all hosts have"),
-        number("of_slowest_fraction", "Of the slowest", "fraction"),
-        number("input_fraction", "Waiting for input", "fraction", "Of its step time"),
-        number("other_fraction", "Idle or other", "fraction", "Of its step time"),
-        number("duty_cycle_fraction", "Duty cycle", "fraction", "Of its chips' profiled time (TPU)"),
+        text("host", "Host", "Name of the host"),
+        number(
+            "step_time_avg_ps",
+            "Average step time",
+            "ps",
+            "Mean step time of the host, in the steps that all hosts have",
+            formula="Σ step time ÷ number of steps",
+        ),
+        number(
+            "of_slowest_fraction",
+            "Of the slowest",
+            "fraction",
+            "The host's step time compared with that of the slowest host",
+            formula="step time ÷ longest step time",
+        ),
+        number(
+            "input_fraction",
+            "Waiting for input",
+            "fraction",
+            "Share of the host's steps spent waiting for input",
+            formula="Σ input ÷ Σ step time",
+        ),
+        number(
+            "other_fraction",
+            "Idle or other",
+            "fraction",
+            "Share of the host's steps in which its device is idle or nothing traced runs",
+        ),
+        number(
+            "duty_cycle_fraction",
+            "Duty cycle",
+            "fraction",
+            "Share of its profiled time in which a TPU chip of the host is on duty",
+            formula="time on duty ÷ profiled time",
+            unknown="only TPUs have a duty cycle",
+        ),
     ),
     "A row per host, slowest first; only for several hosts",
     is_optional=True,
+    sentence="Step time and waiting of each host, slowest first",
 )
 RECOMMENDATIONS = TableSpec(
     "recommendations",
     "Recommendations",
     (
         text("kind", "Kind", "`advice`, or `tool`: another page"),
-        text("text", "What to do"),
+        text("text", "What to do", "What to change, or which page to open"),
         text("tool", "Tool", "The page to open; empty for advice"),
     ),
+    sentence="What to change, and which pages to open next",
 )
 ENVIRONMENT = TableSpec(
     "environment",
     "Run environment",
-    (text("name", "Name"), text("value", "Value")),
+    (text("name", "Name", "What the value is"), text("value", "Value", "The value, as the trace states it")),
     "The job's hardware and framework",
 )
 TABLES = (FINDINGS, CAUSES, STEPS, BREAKDOWN, TOP_OPS, RECOMMENDATIONS, ENVIRONMENT, HOSTS)

@@ -175,9 +175,7 @@ def _shares(pod: Pod, rows: slice, total: float) -> Numbers:
 
     numbers: Numbers = {}
     if pod.collectives and not pod.is_wait_known:
-        numbers["wait_fraction"] = Number(
-            None, "unknown: only one participant of each collective was captured"
-        )
+        numbers["wait_fraction"] = Number(None, "only one participant of each collective was captured")
     elif pod.is_synchronous:
         waits = share(Part.COLLECTIVE_WAIT, Part.RECV)
         numbers["wait_fraction"] = Number(waits, "in collectives and receives")

@@ -5,6 +5,16 @@ from __future__ import annotations
 from tb_tpuprof.analysis.hlo.memory_accesses import SPACES
 from tb_tpuprof.analysis.ops.roofline import TITLES
 from tb_tpuprof.tools.payload import Unit
+from tb_tpuprof.tools.reasons import (
+    NO_BYTES,
+    NO_BYTES_OR_PEAK,
+    NO_FLOPS,
+    NO_FLOPS_OR_PEAK,
+    NO_INTENSITY,
+    NO_OCCURRENCE,
+    NO_PEAK,
+    NO_WORK_OR_PEAK,
+)
 from tb_tpuprof.tools.spec import ColumnSpec, ScalarSpec, TableSpec, number, text
 from tb_tpuprof.tools.tiles import tiles
 
@@ -13,75 +23,199 @@ HBM_BASE = "FLOPs per byte moved to and from HBM"
 
 def _of_memories(suffix: str, unit: Unit, words: str) -> tuple[ColumnSpec, ...]:
     """A column per memory; on-chip memories only for TPUs."""
+    is_rate = unit == "bytes_per_s"
+    per = "Bytes moved, per second of total time:" if is_rate else "FLOPs per byte moved:"
+    formula = "bytes ÷ total time" if is_rate else "FLOPs ÷ bytes"
+    unknown = NO_BYTES if is_rate else NO_INTENSITY
     hbm, *on_chip = zip(SPACES, TITLES, strict=True)
     return (
-        number(f"{hbm[0]}_{suffix}", f"{hbm[1]}{words}", unit),
+        number(
+            f"{hbm[0]}_{suffix}",
+            f"{hbm[1]}{words}",
+            unit,
+            f"{per} the device's main memory",
+            formula=formula,
+            unknown=unknown,
+        ),
         *(
-            number(f"{space}_{suffix}", f"{title}{words}", unit, "TPUs only", is_optional=True)
+            number(
+                f"{space}_{suffix}",
+                f"{title}{words}",
+                unit,
+                f"{per} {title}; TPUs only",
+                is_optional=True,
+                formula=formula,
+                unknown=unknown,
+            )
             for space, title in on_chip
         ),
     )
 
 
 _MEASURES = (
-    number("flops", "FLOPs", "count", "Of all occurrences"),
-    number("hbm_bytes", "HBM bytes", "bytes", "Of all occurrences"),
-    number("flop_rate_flops_per_s", "FLOP rate", "flops_per_s"),
-    number("model_flops_per_s", "Model FLOP rate", "flops_per_s"),
-    number("memory_bandwidth_bytes_per_s", "Memory bandwidth", "bytes_per_s", "All memories together"),
+    number("flops", "FLOPs", "count", "Floating-point operations of all occurrences", unknown=NO_FLOPS),
+    number(
+        "hbm_bytes",
+        "HBM bytes",
+        "bytes",
+        "Bytes moved to and from the device's main memory by all occurrences",
+        unknown=NO_BYTES,
+    ),
+    number(
+        "flop_rate_flops_per_s",
+        "FLOP rate",
+        "flops_per_s",
+        "Floating-point operations per second of total time",
+        formula="FLOPs ÷ total time",
+        unknown=NO_FLOPS,
+    ),
+    number(
+        "model_flops_per_s",
+        "Model FLOP rate",
+        "flops_per_s",
+        "Floating-point operations that the model needs, without recomputation, per second of total time",
+        formula="model FLOPs ÷ total time",
+        unknown=NO_FLOPS,
+    ),
+    number(
+        "memory_bandwidth_bytes_per_s",
+        "Memory bandwidth",
+        "bytes_per_s",
+        "Bytes moved to and from all memories, per second of total time",
+        formula="bytes accessed ÷ total time",
+        unknown=NO_BYTES,
+    ),
     *_of_memories("bytes_per_s", "bytes_per_s", ""),
-    number("operational_intensity_flops_per_byte", "Operational intensity", "flops_per_byte", HBM_BASE),
+    number(
+        "operational_intensity_flops_per_byte",
+        "Operational intensity",
+        "flops_per_byte",
+        HBM_BASE,
+        formula="FLOPs ÷ HBM bytes",
+        unknown=NO_INTENSITY,
+    ),
     number(
         "all_memories_flops_per_byte",
         "Intensity, all memories",
         "flops_per_byte",
         "FLOPs per byte of all memories",
+        formula="FLOPs ÷ bytes accessed",
+        unknown=NO_INTENSITY,
     ),
     *_of_memories("flops_per_byte", "flops_per_byte", " intensity"),
     number(
         "bound_flops_per_byte",
         "Intensity, nearest memory",
         "flops_per_byte",
-        "HBM's if compute is nearest",
+        "FLOPs per byte of the memory used closest to its peak; HBM's if compute is nearest",
+        unknown=NO_INTENSITY,
     ),
     text("bound_by", "Limited by", "The resource used closest to its peak, if at 30% or more"),
-    text("nearest_limit", "Nearest limit", "However far from its peak"),
+    text("nearest_limit", "Nearest limit", "The resource used closest to its peak, however far from it"),
     number(
-        "optimal_flops_per_s", "Attainable FLOP rate", "flops_per_s", "With the nearest limit at its peak"
+        "optimal_flops_per_s",
+        "Attainable FLOP rate",
+        "flops_per_s",
+        "The FLOP rate that would be reached with the nearest limit at its peak",
+        formula="FLOP rate ÷ roofline efficiency",
+        unknown=NO_WORK_OR_PEAK,
     ),
-    number("efficiency_fraction", "Roofline efficiency", "fraction", "Of the peak of the nearest limit"),
-    number("compute_fraction", "Compute efficiency", "fraction", "FLOP rate divided by its peak"),
-    number("memory_fraction", "Memory utilization", "fraction", "Of the memory used closest to its peak"),
+    number(
+        "efficiency_fraction",
+        "Roofline efficiency",
+        "fraction",
+        "How much of its peak the nearest limit reaches",
+        formula="max (rate ÷ peak) over compute and memories",
+        unknown=NO_WORK_OR_PEAK,
+    ),
+    number(
+        "compute_fraction",
+        "Compute efficiency",
+        "fraction",
+        "FLOP rate compared with its peak",
+        formula="FLOP rate ÷ peak FLOP rate",
+        unknown=NO_FLOPS_OR_PEAK,
+    ),
+    number(
+        "memory_fraction",
+        "Memory utilization",
+        "fraction",
+        "Bandwidth compared with its peak, of the memory used closest to its peak",
+        formula="bandwidth ÷ peak bandwidth",
+        unknown=NO_BYTES_OR_PEAK,
+    ),
 )
 OPS = TableSpec(
     "ops",
     "Operations",
     (
-        number("rank", "Rank", "count", "By self time"),
-        text("program", "Program"),
-        text("category", "Category"),
-        text("op", "Operation"),
-        number("n_occurrences", "Occurrences", "count"),
+        number("rank", "Rank", "count", "Position by self time"),
+        text("program", "Program", "The compiled program that contains the operation"),
+        text("category", "Category", "The compiler's category of the operation"),
+        text("op", "Operation", "The compiler's name of the operation"),
+        number(
+            "n_occurrences", "Occurrences", "count", "How often the operation ran, on all devices and hosts"
+        ),
         number("total_time_ps", "Total time", "ps", "Of all occurrences, with nested operations"),
-        number("avg_time_ps", "Average time", "ps"),
+        number(
+            "avg_time_ps",
+            "Average time",
+            "ps",
+            "Total time of one occurrence, on average",
+            formula="total time ÷ occurrences",
+            unknown=NO_OCCURRENCE,
+        ),
         number("total_self_time_ps", "Self time", "ps", "Without nested operations"),
-        number("avg_self_time_ps", "Average self time", "ps"),
-        number("self_fraction", "Share", "fraction", "Of the operations' time"),
-        number("cumulative_fraction", "Cumulative", "fraction", "Share of this row and all rows above"),
+        number(
+            "avg_self_time_ps",
+            "Average self time",
+            "ps",
+            "Self time of one occurrence, on average",
+            formula="self time ÷ occurrences",
+            unknown=NO_OCCURRENCE,
+        ),
+        number(
+            "self_fraction",
+            "Share",
+            "fraction",
+            "Self time as a share of the self time of all operations",
+            formula="self time ÷ Σ self time",
+        ),
+        number(
+            "cumulative_fraction",
+            "Cumulative",
+            "fraction",
+            "Share of this row and all rows above",
+            formula="Σ share up to this row",
+        ),
         number(
             "device_time_fraction",
             "Share of device time",
             "fraction",
-            "Self time divided by the devices' time, idle time included; not of CPUs",
+            "Self time as a share of the devices' time, idle time included; not of CPUs",
             is_optional=True,
+            formula="self time ÷ device time",
         ),
-        number("time_fraction", "Share with nested", "fraction", "Total time divided by the devices' time"),
-        number("time_per_device_ps", "Time per device", "ps", "Total time divided by the number of devices"),
+        number(
+            "time_fraction",
+            "Share with nested",
+            "fraction",
+            "Total time, with nested operations, as a share of the devices' time",
+            formula="total time ÷ device time",
+        ),
+        number(
+            "time_per_device_ps",
+            "Time per device",
+            "ps",
+            "Total time per device",
+            formula="total time ÷ number of devices",
+        ),
         *_MEASURES,
-        text("source", "Source"),
+        text("source", "Source", "The source line that the operation comes from"),
     ),
     "A row per operation, longest self time first, at most 10,000. `bound_by` may also be Below every "
     "limit, Waiting or Unknown; numbers with unknown work or peak are null",
+    sentence="Every operation with its rates, intensities and distance to its roof, longest self time first",
 )
 PROGRAMS = TableSpec(
     "programs",
@@ -103,30 +237,70 @@ ROOFS = TableSpec(
     "roofs",
     "Roofs",
     (
-        text("name", "Name"),
-        text("title", "Memory"),
-        number("bytes_per_s", "Peak bandwidth", "bytes_per_s"),
+        text("name", "Name", "Identifier of the memory"),
+        text("title", "Memory", "Name of the memory"),
+        number(
+            "bytes_per_s", "Peak bandwidth", "bytes_per_s", "Highest bandwidth of the memory, of one device"
+        ),
         number(
             "ridge_flops_per_byte",
             "Ridge point",
             "flops_per_byte",
-            "Above this intensity, compute is the limit",
+            "Intensity at which the memory's roof meets the compute roof; above it, compute is the limit",
+            formula="peak FLOP rate ÷ peak bandwidth",
+            unknown="the device's peak FLOP rate is unknown",
         ),
     ),
     "A row per memory with a known peak, of one device; `shared` is a GPU's shared memory",
+    sentence="Peak bandwidth of each memory, and the intensity from which compute is the limit",
 )
 TABLES = (OPS, PROGRAMS, ROOFS)
 SCALARS = (
-    ScalarSpec("efficiency_fraction", "Roofline efficiency", "fraction", "Of the peak of the nearest limit"),
-    ScalarSpec("flop_rate_flops_per_s", "FLOP rate", "flops_per_s", "Of one device, idle time included"),
-    ScalarSpec("intensity_flops_per_byte", "Operational intensity", "flops_per_byte", HBM_BASE),
-    ScalarSpec("peak_flops_per_s", "Peak FLOP rate", "flops_per_s", "Of one device"),
-    ScalarSpec("peak_hbm_bytes_per_s", "Peak HBM bandwidth", "bytes_per_s", "Of one device"),
+    ScalarSpec(
+        "efficiency_fraction",
+        "Roofline efficiency",
+        "fraction",
+        "How much of its peak the nearest limit reaches over the whole capture",
+        formula="max (rate ÷ peak) over compute and memories",
+        unknown=NO_WORK_OR_PEAK,
+    ),
+    ScalarSpec(
+        "flop_rate_flops_per_s",
+        "FLOP rate",
+        "flops_per_s",
+        "Floating-point operations per second of one device, idle time included",
+        formula="FLOPs ÷ device time",
+        unknown=NO_FLOPS,
+    ),
+    ScalarSpec(
+        "intensity_flops_per_byte",
+        "Operational intensity",
+        "flops_per_byte",
+        HBM_BASE,
+        formula="FLOPs ÷ HBM bytes",
+        unknown=NO_INTENSITY,
+    ),
+    ScalarSpec(
+        "peak_flops_per_s",
+        "Peak FLOP rate",
+        "flops_per_s",
+        "Highest FLOP rate of one device",
+        unknown=NO_PEAK,
+    ),
+    ScalarSpec(
+        "peak_hbm_bytes_per_s",
+        "Peak HBM bandwidth",
+        "bytes_per_s",
+        "Highest bandwidth of one device's main memory",
+        unknown=NO_PEAK,
+    ),
     ScalarSpec(
         "ridge_flops_per_byte",
         "HBM ridge point",
         "flops_per_byte",
-        "Above this intensity operations are limited by compute, below it by HBM",
+        "Intensity above which operations are limited by compute, and below which by HBM",
+        formula="peak FLOP rate ÷ peak HBM bandwidth",
+        unknown=NO_PEAK,
     ),
 )
 TILES = tiles(

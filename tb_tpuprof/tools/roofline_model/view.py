@@ -41,6 +41,7 @@ from tb_tpuprof.tools.roofline_model.tables import HBM_BASE, OPS, PROGRAMS, ROOF
 from tb_tpuprof.tools.spec import Number, Values, fill_scalars
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import limits_of, with_limits
+from tb_tpuprof.tools.working import quotient
 from tb_tpuprof.units import format_fraction, format_value
 
 N_ROWS = 10_000
@@ -227,7 +228,7 @@ def _scalars(whole: Whole, compiled: CompiledOps) -> dict[str, Scalar]:
     )
     rate, intensity = _or_none(speed.flops_per_s[0]), _or_none(speed.space_intensity[0][0])
     compute_note, memory_note = (
-        f"of one device, from {text}" if text else "unknown" for text in peaks.short_sources
+        f"of one device, from {text}" if text else "" for text in peaks.short_sources
     )
     values = {
         "efficiency_fraction": Number(_or_none(speed.efficiency[0]), nearest),
@@ -237,7 +238,14 @@ def _scalars(whole: Whole, compiled: CompiledOps) -> dict[str, Scalar]:
         "intensity_flops_per_byte": Number(intensity, _NO_WORK if intensity is None else HBM_BASE),
         "peak_flops_per_s": Number(peaks.flops_per_s or None, compute_note),
         "peak_hbm_bytes_per_s": Number(hbm or None, memory_note),
-        "ridge_flops_per_byte": Number(ridge, "compute-bound to the right of it" if ridge else "unknown"),
+        "ridge_flops_per_byte": Number(
+            ridge,
+            "compute-bound to the right of it" if ridge else "",
+            "",
+            quotient((peaks.flops_per_s, hbm), ("flops_per_s", "bytes_per_s"), ridge, "flops_per_byte")
+            if ridge
+            else "",
+        ),
     }
     return fill_scalars(SCALARS, values)
 

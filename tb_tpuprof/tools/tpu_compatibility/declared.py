@@ -28,12 +28,24 @@ DRAWING_PARAMS = (
 )
 
 _OP = text("op", "Operation", "Its type, such as MatMul")
-_N_OPS = number("n_ops", "Nodes", "count")
+_N_OPS = number("n_ops", "Nodes", "count", "Number of nodes")
 _REASON = text("reason", "Why", "Reason for its status")
 _FIX = text("fix", "What to do", "For incompatible operations")
-_N_VALID = number("n_valid", "Valid", "count")
-_N_INVALID = number("n_invalid", "Incompatible", "count")
-_N_NOT_CHECKED = number("n_not_checked", "Not checked", "count")
+_N_VALID = number(
+    "n_valid",
+    "Valid",
+    "count",
+    "Operations for which TensorFlow has a TPU kernel, or which are resolved before XLA compiles",
+)
+_N_INVALID = number(
+    "n_invalid", "Incompatible", "count", "Operations or types for which TensorFlow has no TPU kernel"
+)
+_N_NOT_CHECKED = number(
+    "n_not_checked",
+    "Not checked",
+    "count",
+    "Operations that run on the host, so that no TPU kernel is needed",
+)
 _FUNCTION = text("function", "Function", "The function that contains it; empty in the graph itself")
 
 GRAPHS = TableSpec(
@@ -41,8 +53,8 @@ GRAPHS = TableSpec(
     "Graphs",
     (
         text("graph", "Graph", "File below the run's folder"),
-        text("kind", "Kind", "Of the file"),
-        number("size_bytes", "Size", "bytes"),
+        text("kind", "Kind", "Kind of file that contains the graph"),
+        number("size_bytes", "Size", "bytes", "Size of the graph in the file"),
         flag("is_shown", "Shown", "The other tables are of this graph"),
     ),
     "The TensorFlow graphs next to the run, largest first",
@@ -57,10 +69,17 @@ SCOPES = TableSpec(
             "valid_fraction",
             "Valid",
             "fraction",
-            "Of the checked operations, including scopes below; unknown: none is checked",
+            "Share of the checked operations that are valid, including scopes below",
+            formula="valid ÷ (valid + incompatible)",
+            unknown="no operation of this scope is checked: all run on the host",
         ),
         _N_INVALID,
-        number("n_valid", "Valid operations", "count"),
+        number(
+            "n_valid",
+            "Valid operations",
+            "count",
+            "Operations for which TensorFlow has a TPU kernel, or which are resolved before XLA compiles",
+        ),
         _N_NOT_CHECKED,
         text("name", "Name", "The last part of the scope"),
         number("parent", "Within", "id", "Row of the scope above; -1 for row 0, the whole graph"),
@@ -73,12 +92,12 @@ INCOMPATIBLE = TableSpec(
     "Incompatible operations",
     (
         _OP,
-        text("name", "Node"),
-        text("scope", "Scope"),
+        text("name", "Node", "Name of the node in the graph"),
+        text("scope", "Scope", "Name scope that contains the node"),
         _FUNCTION,
         _REASON,
         text("kind", "Kind", "Kind of problem: each has one fix"),
-        text("fix", "What to do"),
+        text("fix", "What to do", "How to make the operation run on a TPU"),
     ),
     f"A row for each incompatible node, at most {N_ROWS:,}",
 )
@@ -87,9 +106,9 @@ BY_OP = TableSpec(
     "By operation",
     (
         _OP,
-        text("status", "Status", "valid, incompatible or not checked"),
+        text("status", "Status", "Whether it is valid, incompatible or not checked"),
         _N_OPS,
-        number("fraction", "Share", "fraction", "Of all nodes"),
+        number("fraction", "Share", "fraction", "Share of all nodes", formula="nodes ÷ all nodes"),
         _REASON,
         _FIX,
     ),
@@ -100,28 +119,51 @@ FIXES = TableSpec(
     "fixes",
     "What to do",
     (
-        text("kind", "Kind"),
+        text("kind", "Kind", "Kind of problem: each has one fix"),
         _N_OPS,
         text("ops", "Operations", "Names of the most frequent ones"),
-        text("fix", "What to do"),
+        text("fix", "What to do", "How to make these operations run on a TPU"),
     ),
     "A row for each kind of incompatible operation, most frequent first",
 )
 NOT_CHECKED = TableSpec(
     "not_checked",
     "Not checked",
-    (text("reason", "Why"), _N_OPS),
+    (text("reason", "Why", "Why the operations are not checked"), _N_OPS),
     "Why operations are not checked, most frequent reason first",
 )
 PAGE_TABLES = (GRAPHS, FIXES, SCOPES, INCOMPATIBLE, BY_OP, NOT_CHECKED)
 PAGE_SCALARS = (
     ScalarSpec(
-        "valid_fraction", "Compatible", "fraction", "Of the checked operations; unknown: none is checked"
+        "valid_fraction",
+        "Compatible",
+        "fraction",
+        "Share of the checked operations that can run on a TPU",
+        formula="valid ÷ (valid + incompatible)",
+        unknown="no operation is checked: all run on the host",
     ),
-    ScalarSpec("n_invalid", "Incompatible", "count"),
-    ScalarSpec("n_valid", "Valid", "count"),
-    ScalarSpec("n_not_checked", "Not checked", "count", "They run on the host"),
-    ScalarSpec("n_ops", "Operations", "count", "Of the graph and its functions"),
+    ScalarSpec(
+        "n_invalid", "Incompatible", "count", "Operations or types for which TensorFlow has no TPU kernel"
+    ),
+    ScalarSpec(
+        "n_valid",
+        "Valid",
+        "count",
+        "Operations for which TensorFlow has a TPU kernel, or which are resolved before XLA compiles",
+    ),
+    ScalarSpec(
+        "n_not_checked",
+        "Not checked",
+        "count",
+        "Operations that run on the host, so that no TPU kernel is needed",
+    ),
+    ScalarSpec(
+        "n_ops",
+        "Operations",
+        "count",
+        "Number of nodes in the graph and its functions",
+        formula="valid + incompatible + not checked",
+    ),
 )
 TILES = tiles("valid_fraction", "n_invalid", "n_valid", Tile("n_not_checked", least=1), "n_ops")
 
@@ -129,8 +171,12 @@ ITEMS = TableSpec(
     "items",
     "Drawing",
     (
-        text("kind", "Kind", "scope, operation, or rest: the remaining children of a scope, drawn as one"),
-        text("name", "Name"),
+        text(
+            "kind",
+            "Kind",
+            "Kind of item: scope, operation, or rest: the remaining children of a scope, drawn as one",
+        ),
+        text("name", "Name", "Name of the scope or operation"),
         text("op", "Operation", "Type of an operation"),
         number("frame", "Within", "id", "Row of the open scope that contains it, -1 at the top"),
         number("scope", "Scope", "id", "Row of the table `scopes`"),
@@ -156,7 +202,19 @@ EDGES = TableSpec(
 )
 DRAWING_TABLES = (ITEMS, EDGES)
 DRAWING_SCALARS = (
-    ScalarSpec("n_items", "Boxes and operations drawn", "count"),
-    ScalarSpec("n_rest", "Operations drawn as one box because there are too many", "count"),
-    ScalarSpec("n_cut", "Edges not drawn because there are too many", "count"),
+    ScalarSpec(
+        "n_items", "Boxes and operations drawn", "count", "Number of boxes and operations in the drawing"
+    ),
+    ScalarSpec(
+        "n_rest",
+        "Operations drawn as one box because there are too many",
+        "count",
+        "Operations that one box stands for, because there are too many to draw",
+    ),
+    ScalarSpec(
+        "n_cut",
+        "Edges not drawn because there are too many",
+        "count",
+        "Edges that are not drawn, because there are too many",
+    ),
 )

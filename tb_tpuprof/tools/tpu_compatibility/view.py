@@ -33,6 +33,7 @@ from tb_tpuprof.tools.tpu_compatibility.tables import (
     reasons_table,
     scopes_table,
 )
+from tb_tpuprof.tools.working import quotient
 from tb_tpuprof.trace.graph import Graph, GraphPlace, GraphSearch
 from tb_tpuprof.units import format_fraction
 
@@ -111,7 +112,12 @@ def _scalars(result: Compatibility) -> dict[str, Scalar]:
     return fill_scalars(
         declared.PAGE_SCALARS,
         {
-            "valid_fraction": Number(result.valid_fraction, "of the checked operations"),
+            "valid_fraction": Number(
+                result.valid_fraction,
+                "" if result.valid_fraction is None else "of the checked operations",
+                "",
+                quotient((result.count(VALID), result.count(VALID) + n_invalid), "count"),
+            ),
             "n_invalid": Number(n_invalid, f"of {_count(n_kinds, 'kind')}" if n_invalid else "none"),
             "n_valid": Number(result.count(VALID), listed),
             "n_not_checked": Number(result.count(NOT_CHECKED), "they run on the host"),

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tb_tpuprof.analysis.events.glossary import explained
 from tb_tpuprof.analysis.ops import labels as op_labels
 from tb_tpuprof.analysis.steps.grouping import groups
 from tb_tpuprof.analysis.timeline.flows import flows
@@ -143,7 +144,16 @@ def _about(host: HostView, event: int, line: int, arguments: dict[str, str]) -> 
         "source",
     ):
         about["hlo_module"] = module_around(trace, row)
-    return about
+    return about | _explanation(about, track.kind)
+
+
+def _explanation(about: dict[str, str], track_kind: str) -> dict[str, str]:
+    """What events of this name are, from the glossary; nothing for names of the program's own."""
+    names = [about["name"], about["full_name"], about["hlo_op"]]
+    entry = next((found for name in names if name and (found := explained(name, track_kind))), None)
+    if entry is None:
+        return {}
+    return {"kind": entry.term, "explanation": entry.text, "explanation_source": entry.source}
 
 
 def _pairs(spec: TableSpec, pairs: Sequence[tuple[str, str]]) -> Table:

@@ -6,16 +6,16 @@ from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, flag, number, text
 
 _EVENT = number("event", "Event", "id", "Id: host_index · 2^40 + row")
 _TRACK = number("track", "Track", "id", "Id: host_index · 2^24 + line")
-_NAME = text("name", "Name")
-_START = number("start_ps", "Start", "ps", "In the view's time")
-_DURATION = number("duration_ps", "Duration", "ps")
+_NAME = text("name", "Name", "Name of the event or track, as recorded")
+_START = number("start_ps", "Start", "ps", "Start of the event, since the view's start")
+_DURATION = number("duration_ps", "Duration", "ps", "Duration of the event, as recorded")
 _EVENT_COLUMNS = (_EVENT, _TRACK, _NAME, _START, _DURATION)
 
 HOSTS = TableSpec(
     "hosts",
     "Hosts",
     (
-        text("host", "Host"),
+        text("host", "Host", "Name of the host"),
         number("host_index", "Index", "id", "Its index among all hosts of the run"),
         number("offset_ps", "Offset", "ps", "Added to the host's own times"),
         text("start_ns", "Clock at its start", "In nanoseconds, from the host's clock"),
@@ -30,21 +30,34 @@ TRACKS = TableSpec(
     "Tracks",
     (
         _TRACK,
-        text("host", "Host"),
+        text("host", "Host", "The host that recorded the track"),
         text("section", "Section", "The plane: host threads, a device, a pipeline"),
         _NAME,
         text(
             "kind",
             "Kind",
-            "steps, launches, modules, scope, ops, hlo_ops, async, overhead, source, stream, python, thread, "
+            "Kind of track: steps, launches, modules, scope, ops, hlo_ops, async, overhead, source, "
+            "stream, python, thread, "
             "tf_data, counter or other",
         ),
         number("n_events", "Events", "count", "Samples, for a counter"),
-        number("n_depths", "Rows", "count", "Nesting depth"),
+        number("n_depths", "Rows", "count", "Number of rows that nested events take"),
         flag("is_derived", "Derived", "Made by the viewer, not in the file"),
         number("order", "Order", "id", "Position in drawing order"),
-        number("min_value", "Lowest", "", "For a counter"),
-        number("max_value", "Highest", "", "For a counter"),
+        number(
+            "min_value",
+            "Lowest",
+            "",
+            "Lowest value of a counter in the whole trace",
+            unknown="the track is not a counter",
+        ),
+        number(
+            "max_value",
+            "Highest",
+            "",
+            "Highest value of a counter in the whole trace",
+            unknown="the track is not a counter",
+        ),
         text("unit", "Unit", "For a counter: bytes, bytes_per_s or as written, such as %; empty: unknown"),
     ),
     "All tracks of the hosts, in drawing order",
@@ -55,8 +68,13 @@ BOXES = TableSpec(
     (
         _TRACK,
         number("depth", "Depth", "count", "0 is the outermost"),
-        number("start_ps", "Start", "ps", "In the view's time", delta=True),
-        number("duration_ps", "Duration", "ps"),
+        number("start_ps", "Start", "ps", "In the view's time").sent_as_differences(),
+        number(
+            "duration_ps",
+            "Duration",
+            "ps",
+            "Duration of the event; of several, from the first start to the last end",
+        ),
         number(
             "longest_ps",
             "Longest",
@@ -71,7 +89,9 @@ BOXES = TableSpec(
             "0 other, 1 Python, 2 input, 3 XLA operation, 4 kernel, 5 copy, 6 collective, 7 runtime, 8 step, "
             "9 module",
         ),
-        number("event", "Event", "id", "The longest of several: host_index · 2^40 + row", delta=True),
+        number(
+            "event", "Event", "id", "The longest of several: host_index · 2^40 + row"
+        ).sent_as_differences(),
         number(
             "n_merged",
             "Events",
@@ -88,11 +108,18 @@ COLORS = TableSpec(
     "Colors",
     (number("color_key", "Color", "id", "0 to 255, stable by name"),),
     "A row for each text of `boxes.name`",
+    sentence="Colors of the boxes by name",
 )
 COUNTERS = TableSpec(
     "counters",
     "Counters",
-    (_TRACK, number("time_ps", "Time", "ps", delta=True), number("value", "Value")),
+    (
+        _TRACK,
+        number(
+            "time_ps", "Time", "ps", "When the counter was read, since the view's start"
+        ).sent_as_differences(),
+        number("value", "Value", "", "The value, until the next row of the track"),
+    ),
     "Samples of the requested counters: each value holds until the next row of its track. For every two "
     "pixels, the lowest, the highest and the last sample are sent",
 )
@@ -101,7 +128,7 @@ STEPS = TableSpec(
     "Steps",
     (
         number("step", "Step", "id", "-1 if it has no number"),
-        text("host", "Host"),
+        text("host", "Host", "The host that ran the step"),
         _START,
         _DURATION,
         _NAME,
@@ -112,14 +139,14 @@ FLOWS = TableSpec(
     "flows",
     "Flows",
     (
-        number("flow", "Flow", "id"),
-        text("kind", "Kind"),
-        number("from_event", "From event", "id"),
-        number("from_track", "From track", "id"),
-        number("from_ps", "From", "ps"),
-        number("to_event", "To event", "id"),
-        number("to_track", "To track", "id"),
-        number("to_ps", "To", "ps"),
+        number("flow", "Flow", "id", "Number of the flow; arrows of one flow share it"),
+        text("kind", "Kind", "What connects the two events"),
+        number("from_event", "From event", "id", "The event that the arrow starts at"),
+        number("from_track", "From track", "id", "The track of that event"),
+        number("from_ps", "From", "ps", "Where the arrow starts, since the view's start"),
+        number("to_event", "To event", "id", "The event that the arrow leads to"),
+        number("to_track", "To track", "id", "The track of that event"),
+        number("to_ps", "To", "ps", "Where the arrow ends, since the view's start"),
     ),
     "Arrows in the window, evenly thinned to 2,000",
     is_optional=True,
@@ -130,13 +157,27 @@ TRACE_DURATION = ScalarSpec(
 )
 WINDOW_SCALARS = (
     TRACE_DURATION,
-    ScalarSpec("start_ps", "Window's start", "ps"),
-    ScalarSpec("end_ps", "Window's end", "ps"),
-    ScalarSpec("n_events", "Events in the trace", "count", "Of the files"),
+    ScalarSpec("start_ps", "Window's start", "ps", "Start of the requested interval, since the view's start"),
+    ScalarSpec("end_ps", "Window's end", "ps", "End of the requested interval, since the view's start"),
     ScalarSpec(
-        "n_events_in_window", "Events in the window", "count", "Of the requested tracks, derived ones too"
+        "n_events",
+        "Events in the trace",
+        "count",
+        "Number of events in the files of the hosts shown, without derived ones",
     ),
-    ScalarSpec("n_flows", "Arrows in the window", "count", "Before thinning", is_optional=True),
+    ScalarSpec(
+        "n_events_in_window",
+        "Events in the window",
+        "count",
+        "Number of events in the interval on the requested tracks, derived ones included",
+    ),
+    ScalarSpec(
+        "n_flows",
+        "Arrows in the window",
+        "count",
+        "Number of arrows in the interval, before thinning",
+        is_optional=True,
+    ),
 )
 
 MATCHES = TableSpec(
@@ -150,15 +191,17 @@ NAMES = TableSpec(
     "Names that match",
     (
         _NAME,
-        number("n", "Events", "count"),
-        number("total_ps", "Total", "ps"),
-        number("max_ps", "Longest", "ps"),
+        number("n", "Events", "count", "Number of events of this name"),
+        number("total_ps", "Total", "ps", "Duration of all events of this name", formula="Σ duration"),
+        number("max_ps", "Longest", "ps", "Duration of the longest event of this name"),
     ),
     "Largest total first",
 )
 SEARCH_SCALARS = (
-    ScalarSpec("n_matches", "Matches", "count", "On all tracks, derived events included"),
-    ScalarSpec("n_names", "Names", "count"),
+    ScalarSpec(
+        "n_matches", "Matches", "count", "Number of events that match, on all tracks, derived events included"
+    ),
+    ScalarSpec("n_names", "Names", "count", "Number of different names that match"),
 )
 
 TOTALS = TableSpec(
@@ -166,23 +209,40 @@ TOTALS = TableSpec(
     "Totals",
     (
         _NAME,
-        number("n", "Events", "count"),
-        number("total_ps", "Total", "ps", "Parts within the range"),
-        number("self_ps", "Self time", "ps", "Without the events directly inside"),
-        number("avg_ps", "Average", "ps"),
-        number("min_ps", "Shortest", "ps"),
-        number("max_ps", "Longest", "ps"),
+        number("n", "Events", "count", "Number of events of this name that overlap the range"),
+        number(
+            "total_ps",
+            "Total",
+            "ps",
+            "Duration of the parts of its events within the range",
+            formula="Σ duration within the range",
+        ),
+        number(
+            "self_ps",
+            "Self time",
+            "ps",
+            "The same without the events directly inside",
+            formula="total − time of events directly inside",
+        ),
+        number(
+            "avg_ps", "Average", "ps", "Mean duration of the parts within the range", formula="total ÷ events"
+        ),
+        number("min_ps", "Shortest", "ps", "Duration of the shortest part within the range"),
+        number("max_ps", "Longest", "ps", "Duration of the longest part within the range"),
     ),
     "Time by name of the parts of events within the range, largest total first",
 )
-TOTALS_SCALARS = (ScalarSpec("n_events", "Events", "count"), ScalarSpec("range_ps", "Range", "ps"))
+TOTALS_SCALARS = (
+    ScalarSpec("n_events", "Events", "count", "Number of events that overlap the range"),
+    ScalarSpec("range_ps", "Range", "ps", "Length of the range", formula="end − start"),
+)
 
 DENSITY = TableSpec(
     "density",
     "Density",
     (
-        text("host", "Host"),
-        text("section", "Section"),
+        text("host", "Host", "Name of the host"),
+        text("section", "Section", "The plane: host threads, a device or a pipeline"),
         number("pixel", "Pixel", "id", "Of the requested width; empty ones are left out"),
         number(
             "busy_fraction",
@@ -196,17 +256,17 @@ DENSITY = TableSpec(
 )
 MINIMAP_SCALARS = (
     TRACE_DURATION,
-    ScalarSpec("pixel_ps", "Pixel", "ps"),
-    ScalarSpec("n_pixels", "Pixels", "count"),
+    ScalarSpec("pixel_ps", "Pixel", "ps", "Time that one pixel stands for", formula="trace ÷ pixels"),
+    ScalarSpec("n_pixels", "Pixels", "count", "Number of pixels over the whole trace"),
 )
 
-_PAIRS = (text("name", "Name"), text("value", "Value"))
+_PAIRS = (text("name", "Name", "What the value is"), text("value", "Value", "The value, as recorded"))
 ABOUT = TableSpec(
     "about",
     "About",
     _PAIRS,
     "name, full_name, derived_from, host, section, track, step, hlo_op, hlo_module, framework_op and "
-    "source, if known",
+    "source, if known; kind, explanation and explanation_source, if the glossary explains the name",
 )
 ARGUMENTS = TableSpec(
     "arguments",
@@ -218,42 +278,73 @@ ANCESTORS = TableSpec("ancestors", "Ancestors", (_EVENT, _NAME, _START, _DURATIO
 EVENT_FLOWS = TableSpec(
     "flows",
     "Flows",
-    (*_EVENT_COLUMNS, text("direction", "Direction", "in or out"), text("kind", "Kind")),
+    (
+        *_EVENT_COLUMNS,
+        text("direction", "Direction", "Whether the arrow leads into the event or out of it: in or out"),
+        text("kind", "Kind", "What connects the two events"),
+    ),
     "Arrows into and out of the event, at most 200 each way",
 )
 HISTOGRAM = TableSpec(
     "histogram",
     "Durations of all events of this name",
-    (number("from_ps", "From", "ps"), number("to_ps", "To", "ps"), number("n", "Events", "count")),
+    (
+        number("from_ps", "From", "ps", "Shortest duration of the bin"),
+        number("to_ps", "To", "ps", "Longest duration of the bin"),
+        number("n", "Events", "count", "Number of events with a duration in the bin"),
+    ),
     "At most 24 bins of equal ratio",
 )
 LINKS = TableSpec(
     "links",
     "Links",
     (
-        text("text", "Text"),
-        text("tool", "Tool"),
+        text("text", "Text", "What the link shows"),
+        text("tool", "Tool", "The page that it opens"),
         text("params", "Parameters", "JSON: parameters of the tool's page, `f.COLUMN` filters its table"),
     ),
     "Links to the event on other pages, most relevant first",
 )
 EVENT_TABLES = (ABOUT, ARGUMENTS, ANCESTORS, EVENT_FLOWS, HISTOGRAM, LINKS)
 EVENT_SCALARS = (
-    ScalarSpec("event", "Event", "id"),
-    ScalarSpec("track", "Track", "id"),
-    ScalarSpec("depth", "Depth", "count"),
-    ScalarSpec("start_ps", "Start", "ps"),
-    ScalarSpec("duration_ps", "Duration", "ps"),
-    ScalarSpec("self_time_ps", "Self time", "ps", "Without the events directly inside"),
-    ScalarSpec("n_same_name", "Events of this name", "count", "On the event's host"),
-    ScalarSpec("same_total_ps", "Their total", "ps"),
-    ScalarSpec("same_avg_ps", "Their average", "ps"),
-    ScalarSpec("same_min_ps", "The shortest", "ps"),
-    ScalarSpec("same_max_ps", "The longest", "ps"),
+    ScalarSpec("event", "Event", "id", "Id of the event: host_index · 2^40 + row"),
+    ScalarSpec("track", "Track", "id", "Id of the track: host_index · 2^24 + line"),
+    ScalarSpec("depth", "Depth", "count", "Row of the event within its track; 0 is the outermost"),
+    ScalarSpec("start_ps", "Start", "ps", "Start of the event, since the view's start"),
+    ScalarSpec("duration_ps", "Duration", "ps", "Duration of the event, as recorded"),
+    ScalarSpec(
+        "self_time_ps",
+        "Self time",
+        "ps",
+        "Duration without the events directly inside, on the same line",
+        formula="duration − time of events directly inside",
+    ),
+    ScalarSpec(
+        "n_same_name", "Events of this name", "count", "Number of events of this name on the event's host"
+    ),
+    ScalarSpec(
+        "same_total_ps",
+        "Their total",
+        "ps",
+        "Duration of all events of this name on the event's host",
+        formula="Σ duration",
+    ),
+    ScalarSpec(
+        "same_avg_ps",
+        "Their average",
+        "ps",
+        "Mean duration of the events of this name",
+        formula="total ÷ events",
+    ),
+    ScalarSpec("same_min_ps", "The shortest", "ps", "Duration of the shortest event of this name"),
+    ScalarSpec("same_max_ps", "The longest", "ps", "Duration of the longest event of this name"),
 )
 NEIGHBOUR = TableSpec(
     "neighbour",
     "Neighbor",
-    (*_EVENT_COLUMNS, number("depth", "Depth", "count")),
+    (
+        *_EVENT_COLUMNS,
+        number("depth", "Depth", "count", "Row of the event within its track; 0 is the outermost"),
+    ),
     "The event next to it on its track and depth, else on its track; no row at the end",
 )

@@ -50,7 +50,12 @@ function Charts({ all }: { all: readonly MonitorSample[] }): VNode {
   return (
     <>
       {hasSteps && (
-        <Section title="Step time" note="average per sample, with its shortest and longest step" end={legend}>
+        <Section
+          title="Step time"
+          tip="Step time of each sample while the job runs"
+          note="average per sample, with its shortest and longest step"
+          end={legend}
+        >
           <TimeChart title="Step time" unit="ps" series={shown(steps)} />
         </Section>
       )}
@@ -81,7 +86,7 @@ function Samples({ all }: { all: readonly MonitorSample[] }): VNode {
   const cell = (column: TableColumn, _row: number, text: string): string | undefined =>
     column.name === TIME_COLUMN ? clockText(text) : undefined;
   return (
-    <Section title="Samples" note="newest first">
+    <Section title="Samples" tip="What each sample measured" note="newest first">
       <Table data={data} label="Samples" mono={['target']} render={cell} rowsInFull={12} maxHeight="420px" />
     </Section>
   );
@@ -106,7 +111,11 @@ function Problem(): VNode | null {
 
 function Beginning(): VNode {
   return (
-    <Section title="Requirements" note="one line in the job, before it trains">
+    <Section
+      title="Requirements"
+      tip="What the job must start so that it can be monitored"
+      note="one line in the job, before it trains"
+    >
       <ServerLines />
       <p class="muted prose">
         Cloud TPUs report their own numbers. Other jobs are profiled briefly at each interval, and the
@@ -156,6 +165,7 @@ export function MonitorPage(): VNode {
         kind={error.kind}
         message={error.message}
         remedy={error.remedy}
+        details={error.details}
         onRetry={() => void loadCaptureInfo()}
       />
     );

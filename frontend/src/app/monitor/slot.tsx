@@ -7,11 +7,11 @@ import { Failed, Loading } from '../../widgets/states';
 const loadPage = (): Promise<() => VNode> => import('./page').then((module) => module.MonitorPage);
 const INFO = { title: 'Monitor', summary: 'Step time, device idle and input share of a running job' };
 
-export function MonitorSlot({ onHelp }: { onHelp: () => void }): VNode {
+export function MonitorSlot({ onHelp, isHelpOpen }: { onHelp: () => void; isHelpOpen: boolean }): VNode {
   const { part: Shown, error, retry } = useLazy(loadPage);
   return (
     <main class="page">
-      <Header info={INFO} hasExport={false} onHelp={onHelp} />
+      <Header info={INFO} hasExport={false} onHelp={onHelp} isHelpOpen={isHelpOpen} />
       {error ? (
         <Failed
           what="Monitor"

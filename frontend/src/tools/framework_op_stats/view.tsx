@@ -63,7 +63,12 @@ export function OpStatsView({ payload, ...props }: { payload: Payload } & ViewPr
     <>
       <Tiles tiles={readTiles(payload)} />
       {donuts.length > 0 && (
-        <Section title="Where the time goes" note="self time" end={<IdleSwitch {...props} />}>
+        <Section
+          title="Where the time goes"
+          tip="Self time of all operations, by type and by operation, on each side"
+          note="self time"
+          end={<IdleSwitch {...props} />}
+        >
           <div class="donuts">
             {donuts.map((donut) => (
               <Donut key={donut.name} donut={donut} onPick={(name) => pick(donut.name, name)} />

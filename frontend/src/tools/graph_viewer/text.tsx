@@ -46,6 +46,7 @@ function useLines(
         kind={error.kind}
         message={error.message}
         remedy={error.remedy}
+        details={error.details}
         onRetry={retry}
       />
     ),

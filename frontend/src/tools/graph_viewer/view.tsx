@@ -255,6 +255,7 @@ export function GraphViewerView({ payload, ...props }: { payload: Payload } & Li
         <div class={node ? 'gv-body has-drawer' : 'gv-body'}>
           <Section
             title={`Around ${chosen.op}`}
+            tip="Instructions around the one in the middle; values flow downward"
             note={
               `${plural(graph.nodes.length, 'instruction')}; values flow downward; ` +
               'click for details, double-click to walk'

@@ -71,7 +71,11 @@ export function HloStatsView({
       <div class={op ? 'op-page has-card' : 'op-page'}>
         <div class="tool-page">
           {donuts.length > 0 && (
-            <Section title="Where the time goes" note="self time of operations">
+            <Section
+              title="Where the time goes"
+              tip="Self time of all operations, summed by category, operation, limiting resource and source line"
+              note="self time of operations"
+            >
               <div class="donuts">
                 {donuts.map((donut) => (
                   <Donut key={donut.name} donut={donut} onPick={(name) => pick(donut.name, name)} />

@@ -10,7 +10,7 @@ import type { Payload } from '../../api/types';
 import { canOpen } from '../../state/catalog';
 import { openTool } from '../../state/selection';
 import { RichText } from '../../widgets/rich_text';
-import { DiagnosticsList } from '../../widgets/states';
+import { DiagnosticsList, noticesOf } from '../../widgets/states';
 import { Facts, Section, Tiles } from '../../widgets/summary';
 import { Tail } from '../../widgets/tail';
 import {
@@ -163,6 +163,7 @@ export function InputPipelineView({ payload, params, setParams }: ViewProps): VN
   const parts = useMemo(() => breakdownOf(layers), [layers]);
   const tokens = useMemo(() => categoryTokens(payload), [payload]);
   const sparseCore = sparseCoreOf(payload);
+  const notices = noticesOf(payload.diagnostics);
   const link = { params, setParams };
   return (
     <>
@@ -177,6 +178,7 @@ export function InputPipelineView({ payload, params, setParams }: ViewProps): VN
       <div class="two-columns">
         <BreakdownSection
           title="Step time breakdown"
+          tip="How the time of all steps is shared among its parts"
           note={breakdown.note}
           breakdown={parts}
           timeOf="Average over the steps"
@@ -185,7 +187,11 @@ export function InputPipelineView({ payload, params, setParams }: ViewProps): VN
         <HostSide payload={payload} />
       </div>
       {sparseCore.length > 0 && (
-        <Section title="SparseCores" note="outside the steps, on average">
+        <Section
+          title="SparseCores"
+          tip="Time of the SparseCores, which run next to the TensorCore; mean over SparseCores and steps"
+          note="outside the steps, on average"
+        >
           <Facts facts={sparseCore} />
         </Section>
       )}
@@ -198,9 +204,9 @@ export function InputPipelineView({ payload, params, setParams }: ViewProps): VN
         />
       )}
       {hasInputOps(payload) && <InputOps ops={ops} tokens={tokens} {...link} />}
-      {payload.diagnostics.length > 0 && (
-        <Section title="About this trace">
-          <DiagnosticsList items={payload.diagnostics} />
+      {notices.length > 0 && (
+        <Section title="About this trace" tip="Notices about this trace that matter for trusting the numbers">
+          <DiagnosticsList items={notices} />
         </Section>
       )}
     </>

@@ -115,7 +115,11 @@ export function KernelStatsView({ payload, params, setParams }: { payload: Paylo
     <>
       <Tiles tiles={readTiles(payload)} />
       {donuts.length > 0 && (
-        <Section title="Where the time goes" note="kernel time">
+        <Section
+          title="Where the time goes"
+          tip="Time of all kernels, summed by kernel and by library"
+          note="kernel time"
+        >
           <div class="donuts">
             {donuts.map((donut) => (
               <Donut key={donut.name} donut={donut} onPick={(name) => pick(donut.name, name)} />

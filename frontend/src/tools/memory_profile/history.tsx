@@ -148,6 +148,7 @@ export function HistorySection({ payload, memory, setParams }: HistoryProps): VN
   return (
     <Section
       title="Memory in use"
+      tip="How much of the chosen memory is in use over time"
       note={`${timeline.note} · drag to zoom, click to list what is in use then`}
       end={controls}
     >

@@ -304,6 +304,7 @@ export function MemoryViewerView({ payload, params, setParams }: { payload: Payl
           <div class="tool-page">
             <Section
               title="What occupies memory at the peak"
+              tip="Every buffer held at the peak, each as wide as it is large"
               note={plural(live.length, 'buffer')}
               end={<Key colors={colors} />}
             >

@@ -207,7 +207,11 @@ export function OpProfileView({
       <Tiles tiles={readTiles(payload)} />
       <div class={op ? 'op-page has-card' : 'op-page'}>
         <div>
-          <Section title="Where the time goes" note={note || 'self time, summed over devices'}>
+          <Section
+            title="Where the time goes"
+            tip="Self time of programs, categories and operations as a tree"
+            note={note || 'self time, summed over devices'}
+          >
             <Controls
               params={params}
               setParams={setParams}

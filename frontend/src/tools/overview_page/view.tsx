@@ -10,7 +10,7 @@ import type { Payload } from '../../api/types';
 import { canOpen } from '../../state/catalog';
 import { openTool } from '../../state/selection';
 import { RichText } from '../../widgets/rich_text';
-import { DiagnosticsList } from '../../widgets/states';
+import { DiagnosticsList, noticesOf } from '../../widgets/states';
 import { Facts, Section, Tiles } from '../../widgets/summary';
 import { PLAIN_VIEW, type TableColumn } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
@@ -74,7 +74,7 @@ function TopOps({ ops }: { ops: RowsOf<typeof TABLES.top_ops> }): VNode | null {
 function Recommendations({ items }: { items: readonly Recommendation[] }): VNode | null {
   if (!items.length) return null;
   return (
-    <Section title="What to do next">
+    <Section title="What to do next" tip="What to change, and which pages to open next">
       <ul class="recommendations">
         {items.map(({ text, tool }, i) => (
           <li key={i}>
@@ -141,6 +141,7 @@ export function OverviewView({ payload, params, setParams }: ViewProps): VNode {
   const topOps = readTable(payload, TABLES.top_ops);
   const hosts = readIfAny(payload, TABLES.hosts)?.table;
   const facts = factsOf(payload);
+  const notices = noticesOf(payload.diagnostics);
   const parts = useMemo(() => breakdownOf(breakdown.all()), [breakdown]);
   return (
     <>
@@ -158,6 +159,7 @@ export function OverviewView({ payload, params, setParams }: ViewProps): VNode {
       <div class="overview-columns">
         <BreakdownSection
           title="Step time breakdown"
+          tip="How the time of all steps is shared among its parts"
           note={breakdown.note}
           breakdown={parts}
           timeOf="Average over the steps"
@@ -174,9 +176,9 @@ export function OverviewView({ payload, params, setParams }: ViewProps): VNode {
           <Facts facts={facts} />
         </Section>
       )}
-      {payload.diagnostics.length > 0 && (
-        <Section title="About this trace">
-          <DiagnosticsList items={payload.diagnostics} />
+      {notices.length > 0 && (
+        <Section title="About this trace" tip="Notices about this trace that matter for trusting the numbers">
+          <DiagnosticsList items={notices} />
         </Section>
       )}
     </>

@@ -207,6 +207,7 @@ function PodMap(
   return (
     <Section
       title="Map of cores"
+      tip="Each core as a cell within its chip and host, colored by the measure chosen"
       note={`${measure.title}; blocks are hosts, cores of a chip are side by side`}
     >
       <Controls
@@ -252,7 +253,11 @@ function PodMap(
 function OnlyCore({ pod, cores, step }: { pod: Pod; cores: CoreRows; step: string | undefined }): VNode {
   const stepTitle = !pod.steps ? 'whole capture' : step === undefined ? 'mean of all steps' : `step ${step}`;
   return (
-    <Section title="Where its time goes" note={stepTitle}>
+    <Section
+      title="Where its time goes"
+      tip="The parts of the core's step; they add up to it"
+      note={stepTitle}
+    >
       <CoreCard
         cores={coresOf(cores)}
         rows={cores}
@@ -302,6 +307,7 @@ function ByCore({
   return (
     <StepChart
       title={title}
+      tip="How each core spends the step, split into parts that add up to it"
       note={note}
       names={names}
       axisName="core"

@@ -317,6 +317,7 @@ export function RooflineView({
         <div>
           <Section
             title="Roofline"
+            tip="FLOP rate and intensity of operations, and the limits that compute and each memory set"
             note={readTable(payload, TABLES.roofs).note || 'of one device; larger points take more time'}
           >
             <Filters {...{ payload, params, setParams, categories }} bounds={bounds} />

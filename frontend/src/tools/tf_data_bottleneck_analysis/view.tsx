@@ -9,7 +9,7 @@ import { TF_DATA_BOTTLENECK_ANALYSIS } from '../../api/tables/tf_data_bottleneck
 import type { Payload } from '../../api/types';
 import { format, plural } from '../../base/units';
 import { RichText } from '../../widgets/rich_text';
-import { DiagnosticsList, Message } from '../../widgets/states';
+import { DiagnosticsList, noticesOf, Message } from '../../widgets/states';
 import { Section, Tiles } from '../../widgets/summary';
 import type { ToolProps } from '../tool';
 import { Drawer } from './drawer';
@@ -129,7 +129,12 @@ function GraphSection({
     />
   );
   return (
-    <Section title="Pipeline graph" note={where} end={end}>
+    <Section
+      title="Pipeline graph"
+      tip="Stages that worked for the call shown; elements flow from producers to consumers, and the critical path is highlighted"
+      note={where}
+      end={end}
+    >
       {graph.stages.length ? (
         <>
           <Graph
@@ -195,6 +200,7 @@ export function TfDataView({ payload, params, setParams }: { payload: Payload } 
   const whatIf = useMemo(() => whatIfOf(payload), [payload]);
   const stage = graph.stages.find(({ id }) => String(id) === params['stage']);
   const close = (): void => setParams({ stage: undefined }, 'push');
+  const notices = noticesOf(payload.diagnostics);
   if (!pipelines.n_rows) return <Nothing />;
   return (
     <>
@@ -216,9 +222,13 @@ export function TfDataView({ payload, params, setParams }: { payload: Payload } 
           />
         )}
       </div>
-      {payload.diagnostics.length > 0 && (
-        <Section title="About this trace" note={plural(payload.diagnostics.length, 'note')}>
-          <DiagnosticsList items={payload.diagnostics} />
+      {notices.length > 0 && (
+        <Section
+          title="About this trace"
+          tip="Notices about this trace that matter for trusting the numbers"
+          note={plural(notices.length, 'note')}
+        >
+          <DiagnosticsList items={notices} />
         </Section>
       )}
     </>

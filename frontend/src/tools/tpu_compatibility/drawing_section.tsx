@@ -148,13 +148,18 @@ export function DrawingSection({ run, hosts, graph, ...props }: SectionProps): V
     fetchPayload(query, 'json', abort),
   );
   return (
-    <Section title="Graph" note="click a scope to open or close it; dashed: calls a function">
+    <Section
+      title="Graph"
+      tip="Scopes and operations of the graph, with the share of each that can run on a TPU"
+      note="click a scope to open or close it; dashed: calls a function"
+    >
       {error ? (
         <Failed
           what="The drawing"
           kind={error.kind}
           message={error.message}
           remedy={error.remedy}
+          details={error.details}
           onRetry={retry}
         />
       ) : data ? (

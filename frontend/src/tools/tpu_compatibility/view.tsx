@@ -233,11 +233,11 @@ export function TpuCompatibilityView({
         <ByOperation table={byOp} />
       </Section>
       {reasons.length > 0 && (
-        <Section title="Why not checked" note="nodes">
+        <Section title="Why not checked" tip="They run on the host" note="nodes">
           <Facts facts={reasons} />
         </Section>
       )}
-      <Section title="About the list">
+      <Section title="About the list" tip="Where the list of operations that TPUs can run comes from">
         <DiagnosticsList items={payload.diagnostics.filter((item) => item.severity === 'info')} />
       </Section>
     </>

@@ -4,6 +4,7 @@ import type { ComponentChildren, VNode } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { exactText, format, plural } from '../../base/units';
 import { timeLabel } from '../../canvas/ticks';
+import { RichText } from '../../widgets/rich_text';
 import { Failed, Loading } from '../../widgets/states';
 import { canOpen } from '../../state/catalog';
 import { useLoaded } from '../../state/payload';
@@ -71,6 +72,23 @@ function Facts({
         </Row>
       ))}
     </dl>
+  );
+}
+
+/** What events of this name are, and where that is documented. */
+function Explained({ kind, text, source }: NonNullable<EventDetails['explanation']>): VNode {
+  return (
+    <p class="tv-explained">
+      <span class="muted">{kind}: </span>
+      <RichText text={text} />{' '}
+      {source.startsWith('https://') ? (
+        <a href={source} target="_blank" rel="noopener noreferrer">
+          Source
+        </a>
+      ) : (
+        <small class="muted">{source}</small>
+      )}
+    </p>
   );
 }
 
@@ -309,6 +327,7 @@ export function Details({
           Zoom to it
         </button>
       </header>
+      {details?.explanation && <Explained {...details.explanation} />}
       <div class={`tv-details-body${details?.arguments.length === 0 ? ' is-short' : ''}`}>
         <Facts picked={picked} details={details} timeline={timeline} />
         {loaded.isLoading && <Loading what="Reading the event’s arguments" bones={[14, 14, 14]} />}

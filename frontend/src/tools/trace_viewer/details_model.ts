@@ -34,10 +34,19 @@ interface DetailLink {
   readonly params: Readonly<Record<string, string>>;
 }
 
+interface Explanation {
+  readonly kind: string;
+  readonly text: string;
+  /** An address, or the name of the project. */
+  readonly source: string;
+}
+
 export interface EventDetails extends EventRef {
   readonly depth: number;
   readonly selfTimePs: number | null;
   readonly step: string | null;
+  /** What events of this name are, if the glossary knows. */
+  readonly explanation: Explanation | null;
   /** Other texts about the event, as the server names them. */
   readonly about: readonly (readonly [string, string])[];
   readonly arguments: readonly (readonly [string, string])[];
@@ -118,7 +127,21 @@ function decodeFlowNeighbours(payload: Payload): FlowNeighbour[] {
 }
 
 /** Rows that the panel shows elsewhere. */
-const ELSEWHERE = new Set(['name', 'step', 'track', 'section', 'host']);
+const ELSEWHERE = new Set([
+  'name',
+  'step',
+  'track',
+  'section',
+  'host',
+  'kind',
+  'explanation',
+  'explanation_source',
+]);
+
+function explanationOf(word: (name: string) => string | undefined): Explanation | null {
+  const text = word('explanation');
+  return text ? { kind: word('kind') ?? '', text, source: word('explanation_source') ?? '' } : null;
+}
 
 export function decodeDetails(payload: Payload): EventDetails {
   const { event, track, depth, start_ps, duration_ps, self_time_ps } = EVENT.scalars;
@@ -133,6 +156,7 @@ export function decodeDetails(payload: Payload): EventDetails {
     durationPs: readNumber(payload, duration_ps) ?? 0,
     selfTimePs: readNumber(payload, self_time_ps),
     step: word('step') ?? null,
+    explanation: explanationOf(word),
     name: word('name') ?? '(no name)',
     about: about.filter(([key, value]) => !ELSEWHERE.has(key) && value !== word('name')),
     arguments: pairs(payload, EVENT.tables.arguments),

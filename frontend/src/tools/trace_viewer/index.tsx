@@ -146,6 +146,7 @@ function Instead({
           kind={error.kind}
           message={error.message}
           remedy={error.remedy}
+          details={error.details}
           onRetry={onRetry}
         />
       </div>

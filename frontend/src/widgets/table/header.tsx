@@ -1,6 +1,7 @@
 /** The head of a table: titles that sort, and below them, if switched on, a filter for each column. */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
+import { tipOf } from '../definition';
 import { parseFilter } from './filter';
 import { choicesOf, type TableColumn, type TableData, type TableView } from './model';
 
@@ -78,7 +79,8 @@ export function Header({ data, columns, view, hasFilters, onView }: HeaderProps)
             <th key={column.name} scope="col" aria-sort={order} class={column.kind === 'number' ? 'n' : ''}>
               <button
                 type="button"
-                data-tip={column.description || column.title}
+                data-term={column.title}
+                {...tipOf({ ...column, description: column.description || column.title })}
                 onClick={() => onView({ ...view, sort: nextSort(view, column) }, 'push')}
               >
                 {column.title}

@@ -14,6 +14,9 @@ export interface TableColumn {
   unit: string;
   kind: 'text' | 'number' | 'bool';
   description?: string;
+  formula?: string;
+  /** The reason for its unknown cells. */
+  unknown?: string;
   /** Room for anything drawn next to the text. */
   extraPx?: number;
   cell(row: number): Cell;

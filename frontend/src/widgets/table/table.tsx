@@ -6,6 +6,7 @@ import { Fragment, type ComponentChildren, type VNode } from 'preact';
 import { useEffect, useId, useMemo, useRef, useState } from 'preact/hooks';
 import { copyText } from '../../base/clipboard';
 import { whenIdle } from '../../base/rest';
+import { whyUnknown } from '../definition';
 import { Header } from './header';
 import {
   cellExact,
@@ -153,7 +154,11 @@ function Body({ props, largest, columns, rows, range, active, id, roomPx }: Body
             id={isActive ? `${id}-active` : undefined}
             data-column={columnIndex}
             data-tip={
-              column.tip ? column.tip(row) || undefined : cell === null ? 'Unknown' : cellExact(column, cell)
+              cell === null
+                ? whyUnknown(column.unknown)
+                : column.tip
+                  ? column.tip(row) || undefined
+                  : cellExact(column, cell)
             }
             class={cellClass(props, column, cell, isActive)}
           >

@@ -1,10 +1,9 @@
-/** The dialog of keyboard shortcuts: the page's own, and those of the tool on screen. */
+/** Keyboard shortcuts: those of the tool on screen, and those of every page. */
 import type { VNode } from 'preact';
-import { toolKeys, type KeyHelp } from '../state/keys';
-import { Dialog } from '../widgets/dialog';
+import { toolKeys, type KeyHelp } from '../../state/keys';
 
 const PAGE_KEYS: readonly KeyHelp[] = [
-  { keys: '?', does: 'Show these keys' },
+  { keys: '?', does: 'Open and close help' },
   { keys: '/', does: 'Search in the table' },
   { keys: '[', does: 'Close and open the side bar' },
   { keys: 'Tab', does: 'Next control; Enter acts, Esc closes' },
@@ -33,12 +32,12 @@ function KeyList({ title, keys }: { title: string; keys: readonly KeyHelp[] }): 
   );
 }
 
-export function Help({ onClose }: { onClose: () => void }): VNode {
+export function Keys(): VNode {
   return (
-    <Dialog title="Keys" onClose={onClose}>
+    <>
       {toolKeys.value.length > 0 && <KeyList title="This page" keys={toolKeys.value} />}
       <KeyList title="Everywhere" keys={PAGE_KEYS} />
       <KeyList title="In a table" keys={TABLE_KEYS} />
-    </Dialog>
+    </>
   );
 }

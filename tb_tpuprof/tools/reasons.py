@@ -1,0 +1,20 @@
+"""Why numbers are unknown, where several pages have the same reason."""
+
+from __future__ import annotations
+
+NO_STEPS = "no steps were found"
+NO_DEVICE = "the trace contains no device that ran an operation"
+NO_OCCURRENCE = "the trace does not state how often it ran"
+NOT_TRACED = "no event in the trace names this instruction"
+NO_FLOPS = "neither the trace nor the program's HLO states the FLOPs"
+NO_BYTES = "neither the trace nor the program's HLO states the bytes moved"
+NO_WORK = "neither the trace nor the program's HLO states both FLOPs and bytes"
+NO_INTENSITY = "the FLOPs or the bytes are not stated, or no bytes are moved"
+NO_PEAK = "the device's peak is unknown"
+NO_FLOPS_OR_PEAK = "the FLOPs are not stated, or the device's peak is unknown"
+NO_BYTES_OR_PEAK = "the bytes are not stated, or the device's peak is unknown"
+NO_WORK_OR_PEAK = "the FLOPs and bytes are not stated, or the device's peaks are unknown"
+NO_LIMIT = "the operation's work or the device's peaks are unknown"
+NO_FRAMEWORK_OP = "the compiler recorded no framework operation for it"
+NO_SOURCE = "the compiler recorded no source line for it"
+NO_LAUNCH = "the tracer recorded no such launch detail for this kernel"

@@ -35,10 +35,14 @@ class Param:
 
 @dataclass(frozen=True)
 class Availability:
-    """Whether a tool has something to show for a run; if not, why, and what to do."""
+    """Whether a tool has something to show for a run; if not, why, and what to do.
+
+    `short`: the reason in two words or so, for the menu.
+    """
 
     reason: str = ""
     remedy: str = ""
+    short: str = ""
 
     def __bool__(self) -> bool:
         return not self.reason
@@ -108,7 +112,8 @@ class Declaration:
 
     `group` is its heading in the menu (see `docs/tools/README.md`). `view`, `params`, `tables` and
     `scalars` are the page's; `questions` are the others. Without `needs_trace` it also has something to
-    show for runs that hold only programs.
+    show for runs that hold only programs. `badge`: a few characters next to its name in the menu, from results
+    that are known already; reads nothing.
     """
 
     name: str
@@ -117,6 +122,7 @@ class Declaration:
     summary: str
     view: Callable[[Session, tuple[str, ...], Params], Payload]
     available: Callable[[Session], Availability] = lambda _session: Availability()
+    badge: Callable[[Session], str] = lambda _session: ""
     params: tuple[Param, ...] = ()
     tables: tuple[TableSpec, ...] = ()
     scalars: tuple[ScalarSpec, ...] = ()

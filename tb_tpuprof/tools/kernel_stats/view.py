@@ -290,7 +290,7 @@ def available(session: Session) -> Availability:
     """Whether one of the first hosts has a GPU."""
     if any(session.get(planes, host).gpus for host in session.hosts[:_HOSTS_TO_CHECK]):
         return Availability()
-    return Availability(_REASON, _CAPTURE)
+    return Availability(_REASON, _CAPTURE, "no GPU")
 
 
 TOOL = Tool(

@@ -11,6 +11,7 @@ from tb_tpuprof.analysis.pod.host import WHOLE, PodHost, pod_host
 from tb_tpuprof.analysis.pod.join import Pod, join
 from tb_tpuprof.analysis.pod.parts import Part
 from tb_tpuprof.analysis.pod.stragglers import Straggler, stragglers
+from tb_tpuprof.analysis.steps.clocks import clock_marks
 from tb_tpuprof.analysis.steps.diagnostics import annotate_remedy, trace_notices
 from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
@@ -241,7 +242,16 @@ def available(session: Session) -> Availability:
     for host in session.hosts[:_HOSTS_TO_CHECK]:
         if len(session.get(steps, host)) or len(session.get(pod_host, host).steps):
             return Availability()
-    return Availability(_REASON, _remedy(session, session.hosts[:_HOSTS_TO_CHECK]))
+    return Availability(_REASON, _remedy(session, session.hosts[:_HOSTS_TO_CHECK]), "no steps")
+
+
+def badge(session: Session) -> str:
+    """How many hosts or cores hold the job up, where the pod is known."""
+    parts = session.known(pod_host, session.hosts)
+    if not parts or (len(parts) > 1 and not session.known(clock_marks, session.hosts)):
+        return ""
+    pod, slow_ones = _joined(session, parts, clocks_of(session, session.hosts))
+    return f"{len(slow_ones)} slow" if pod.step_names and slow_ones else ""
 
 
 def _remedy(session: Session, hosts: tuple[str, ...]) -> str:
@@ -256,6 +266,7 @@ TOOL = Tool(
     summary="Cores compared: how they spend step time, which ones wait, and which is the straggler",
     view=view,
     available=available,
+    badge=badge,
     params=declared.PAGE_PARAMS,
     tables=declared.PAGE_TABLES,
     scalars=declared.SCALARS,

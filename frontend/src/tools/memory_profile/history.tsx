@@ -110,7 +110,7 @@ function ZoomButtons({
       {button('Zoom out', '−', () => moved(window, 2, 0, tracePs), isWhole)}
       {button('Earlier', '‹', () => moved(window, 1, -0.5, tracePs), window.startPs <= 0)}
       {button('Later', '›', () => moved(window, 1, 0.5, tracePs), window.endPs >= tracePs)}
-      {button('Whole capture', 'All', () => null, isWhole)}
+      {button('All: whole capture', 'All', () => null, isWhole)}
     </span>
   );
 }

@@ -181,7 +181,6 @@ function Body({ props, bars, fit, widths, columns, rows, range, active, id, room
       key={index}
       aria-rowindex={index + 2}
       aria-selected={props.onRow ? row === props.chosenRow : undefined}
-      aria-expanded={props.detail ? isOpen(row) : undefined}
       data-at={index}
       class={props.onRow ? 'to-choose' : undefined}
       onClick={props.onRow ? () => props.onRow?.(row) : undefined}
@@ -194,7 +193,7 @@ function Body({ props, bars, fit, widths, columns, rows, range, active, id, room
         return (
           <td
             key={column.name}
-            aria-label={text === full ? undefined : full}
+            aria-description={text === full ? undefined : full}
             id={isActive ? `${id}-active` : undefined}
             data-column={columnIndex}
             data-tip={

@@ -95,8 +95,8 @@ class Routes:
         return _json({"run": session.run, "badges": badges})
 
     def card(self, request: Request) -> Body:
-        """Device, framework and damaged hosts of a run, without reading large files. The sessions in use stay:
-        a list asks for many runs.
+        """Device, framework and damaged hosts of a run, without reading large files. A list asks for many
+        runs, so the sessions in use are left alone.
         """
         run = self.logdirs.run(self._run_name(request))
         if run.state not in ("ok", "hlo"):
@@ -250,9 +250,7 @@ def _badge(tool: Tool, session: Session) -> str:
 
 
 def _tool_object(tool: Tool, session: Session) -> dict[str, object]:
-    lacking = Availability(
-        "the run holds no trace that can be opened.", session.info.message, "no trace"
-    )
+    lacking = Availability("the run holds no trace that can be opened.", session.info.message, "no trace")
     if session.hosts:
         try:
             lacking = tool.availability(session)

@@ -112,8 +112,8 @@ class Declaration:
 
     `group` is its heading in the menu (see `docs/tools/README.md`). `view`, `params`, `tables` and
     `scalars` are the page's; `questions` are the others. Without `needs_trace` it also has something to
-    show for runs that hold only programs. `badge`: a few characters next to its name in the menu, from results
-    that are known already; reads nothing.
+    show for runs that hold only programs. `badge`: a few characters next to its name in the menu, from
+    results that are known already; reads nothing.
     """
 
     name: str

@@ -3,7 +3,7 @@ import type { VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { RunCard, RunInfo } from '../api/types';
 import { matches, wordsOf } from '../base/search';
-import { dateText, format, plural } from '../base/units';
+import { dateText, format, plural, SPACE } from '../base/units';
 import { loadRuns, runs } from '../state/catalog';
 import { askForCard, cards, forgetCards } from '../state/run_facts';
 import { choose, run } from '../state/selection';
@@ -22,7 +22,7 @@ const STATE_WORDS = {
 } as const;
 
 function deviceText({ device, n_devices: nDevices }: RunCard): string {
-  return nDevices > 1 ? `${nDevices} × ${device}` : device;
+  return nDevices > 1 ? `${nDevices}${SPACE}×${SPACE}${device}` : device;
 }
 
 /** When, how many hosts, which devices and framework, as far as that is known. */

@@ -45,7 +45,8 @@ export function inOrder(data: TableData, first: readonly string[]): TableData {
     const at = first.indexOf(column.name);
     return at < 0 ? first.length : at;
   };
-  return { ...data, columns: [...data.columns].sort((a, b) => place(a) - place(b)) };
+  const columns = data.columns.map((column) => ({ ...column, isMain: first.includes(column.name) }));
+  return { ...data, columns: columns.sort((a, b) => place(a) - place(b)) };
 }
 
 /** The color of a row's bars by the side it ran on, which `sideOf` returns: host, else device. */

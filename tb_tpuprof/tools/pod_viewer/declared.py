@@ -92,8 +92,8 @@ STRAGGLERS = TableSpec(
         text("since", "Since step"),
         number("own_ps", "Own time", "ps"),
         number("usual_ps", "Median of the others", "ps"),
-        number("excess_ps", "Slower by", "ps"),
-        number("excess_fraction", "Slower by (share)", "fraction", "Of the median of the others"),
+        number("excess_ps", "Extra time", "ps", "Beyond the median of the others"),
+        number("excess_fraction", "Extra share", "fraction", "Of the median of the others"),
         text("cause", "Cause", "compute, input, network or idle"),
         number("job_ps", "Job's step", "ps", "Of its slowest core"),
         number("gain_ps", "Saved per step", "ps", _OF_JOB_STEP),
@@ -223,6 +223,12 @@ SCALARS = (
         "fraction",
         "Asynchronous copies, mean per core",
         is_optional=True,
+    ),
+    ScalarSpec(
+        "is_alike",
+        "Cores alike",
+        "",
+        "Whether no part differs between cores by more than 1% of the step; true for one core",
     ),
     ScalarSpec("idle_fraction", "Idle or other", "fraction", "Mean per core"),
     ScalarSpec(

@@ -21,7 +21,7 @@ from tb_tpuprof.tools.clocks import Clocks, clocks_of
 from tb_tpuprof.tools.facts import framework_of
 from tb_tpuprof.tools.payload import Diagnostic, Payload, Scalar, Table
 from tb_tpuprof.tools.pod_viewer import declared
-from tb_tpuprof.tools.pod_viewer.sentences import apart_text, verdict
+from tb_tpuprof.tools.pod_viewer.sentences import apart_text, are_alike, verdict
 from tb_tpuprof.tools.pod_viewer.tables import (
     cells_table,
     channels_table,
@@ -147,7 +147,7 @@ def _scalars(pod: Pod, step: int) -> dict[str, Scalar]:
         numbers["max_own_ps"] = Number(float(own_ps[slowest]), core_name(pod, slowest))
         numbers["median_own_ps"] = Number(float(np.median(own_ps)), "without waiting for others")
     numbers |= _shares(pod, rows, total or 1.0)
-    return fill_scalars(declared.SCALARS, {**numbers, "step": step})
+    return fill_scalars(declared.SCALARS, {**numbers, "is_alike": are_alike(pod), "step": step})
 
 
 def _whole_note(pod: Pod) -> str:

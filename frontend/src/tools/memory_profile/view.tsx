@@ -43,7 +43,7 @@ const PEAK_TILES = [
   SCALARS.free_bytes,
   SCALARS.fragmentation_fraction,
 ];
-const HIDDEN_AT_FIRST: readonly ActiveColumn[] = ['event', 'requested_bytes'];
+const HIDDEN_AT_FIRST: readonly ActiveColumn[] = ['event', 'requested_bytes', 'region', 'step'];
 const TOTALS: readonly ActiveColumn[] = ['total_bytes', 'fraction', 'n_occurrences'];
 const MONO: readonly ActiveColumn[] = ['op', 'shape'];
 

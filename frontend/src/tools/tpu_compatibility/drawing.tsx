@@ -103,13 +103,16 @@ function useHold(
   return { view, setView: setOwn, act };
 }
 
+/** The drawing opens whole down to this scale: colors show what is incompatible. */
+const LEAST_WHOLE_SCALE = 0.2;
+
 function Placing(props: DrawingProps & { placed: Placed }): VNode {
   const { drawn, placed, chosen, scope } = props;
   const frame = useRef<HTMLDivElement>(null);
   const box = useSize(frame, { width: 900, height: HEIGHT_PX });
   const worst = drawn.items.find((item) => item.kind === 'operation' && item.nInvalid > 0) ?? drawn.items[0];
   const middle = placed.at.get(worst?.id ?? 0) ?? { x: placed.width / 2, y: placed.height / 2 };
-  const { view, setView, act } = useHold(props, box, firstView(placed, box, middle));
+  const { view, setView, act } = useHold(props, box, firstView(placed, box, middle, LEAST_WHOLE_SCALE));
   const [focus, setFocus] = useState<number>(drawn.items[0]?.id ?? 0);
   const fit = (): void => setView(fitView(placed, box));
   useHands(frame, { box, view, setView, fit });

@@ -16,6 +16,8 @@ export interface TableColumn {
   description?: string;
   /** Room for anything drawn next to the text. */
   extraPx?: number;
+  /** Among the columns that answer: if it is hidden because all rows say the same, that is said above. */
+  isMain?: boolean;
   /** The text as it is shown, if it differs from the cell; search, sort and CSV use the cell. */
   label?(text: string): string;
   cell(row: number): Cell;

@@ -57,6 +57,12 @@ function shortPath(path: Path, nChars: number, head: number, sharing: (segment: 
   return text.length <= nChars ? text : middleCut(path.segments[last] as string, nChars, head);
 }
 
+function pushTo(groups: Map<string, string[]>, key: string, name: string): void {
+  const group = groups.get(key);
+  if (group) group.push(name);
+  else groups.set(key, [name]);
+}
+
 /** How many of the names have a segment. */
 function segmentCounts(names: readonly string[]): (segment: string) => number {
   const counts = new Map<string, number>();
@@ -66,6 +72,17 @@ function segmentCounts(names: readonly string[]): (segment: string) => number {
   return (segment) => counts.get(segment) ?? 0;
 }
 
+/** The same among the names with the same last segment, which is always shown. */
+function countsByEnd(names: readonly string[]): (end: string) => (segment: string) => number {
+  const groups = new Map<string, string[]>();
+  for (const name of names) {
+    const end = pathOf(name)?.segments.at(-1);
+    if (end !== undefined) pushTo(groups, end, name);
+  }
+  const counts = new Map([...groups].map(([end, group]) => [end, segmentCounts(group)]));
+  return (end) => counts.get(end) ?? (() => 0);
+}
+
 /** Of names that are no paths: the share of the beginning at which most of them still differ. */
 function bestHead(names: readonly string[], nChars: number): number {
   const long = names.filter((name) => name.length > nChars && !pathOf(name));
@@ -73,21 +90,36 @@ function bestHead(names: readonly string[], nChars: number): number {
   return HEADS[nDistinct.indexOf(Math.max(...nDistinct))] ?? HEADS[0];
 }
 
-/** The paths that would read the same, cut anew by what distinguishes them from one another. */
+function byText(texts: Iterable<[string, string]>): Map<string, string[]> {
+  const groups = new Map<string, string[]>();
+  for (const [name, text] of texts) pushTo(groups, text, name);
+  return groups;
+}
+
+/**
+ * The paths that would read the same, cut anew by what distinguishes them from one another, where fewer names
+ * then read the same.
+ */
 function distinguished(
   short: ReadonlyMap<string, string>,
   nChars: number,
   head: number,
 ): Map<string, string> {
-  const alike = new Map<string, string[]>();
-  for (const [name, text] of short) alike.set(text, [...(alike.get(text) ?? []), name]);
-  const result = new Map<string, string>();
+  const alike = byText(short);
+  const again = new Map<string, string>();
   for (const group of alike.values()) {
     if (group.length < 2) continue;
     const sharing = segmentCounts(group);
-    for (const name of group) result.set(name, shortPath(pathOf(name) as Path, nChars, head, sharing));
+    for (const name of group) again.set(name, shortPath(pathOf(name) as Path, nChars, head, sharing));
   }
-  return result;
+  const alikeAgain = byText(again);
+  const nAlike = (groups: Map<string, string[]>, text: string): number => groups.get(text)?.length ?? 0;
+  return new Map(
+    [...again].filter(
+      ([name, text]) =>
+        nAlike(alikeAgain, text) + nAlike(alike, text) < nAlike(alike, short.get(name) as string),
+    ),
+  );
 }
 
 /** Shortens names of a column whose distinct names (or the first of them) are these. */
@@ -97,7 +129,8 @@ export function shortener(names: Iterable<string>): Shorten {
     if (examined.length >= EXAMINED) break;
     examined.push(name);
   }
-  const sharing = segmentCounts(examined);
+  const byEnd = countsByEnd(examined);
+  const sharing = (path: Path): ((segment: string) => number) => byEnd(path.segments.at(-1) as string);
   const cuts = new Map<number, { head: number; apart: ReadonlyMap<string, string> }>();
   const cutsFor = (nChars: number): { head: number; apart: ReadonlyMap<string, string> } => {
     const known = cuts.get(nChars);
@@ -106,7 +139,7 @@ export function shortener(names: Iterable<string>): Shorten {
     const short = new Map<string, string>();
     for (const name of examined) {
       const path = name.length > nChars ? pathOf(name) : null;
-      if (path) short.set(name, shortPath(path, nChars, head, sharing));
+      if (path) short.set(name, shortPath(path, nChars, head, sharing(path)));
     }
     const made = { head, apart: distinguished(short, nChars, head) };
     cuts.set(nChars, made);
@@ -117,6 +150,6 @@ export function shortener(names: Iterable<string>): Shorten {
     const { head, apart } = cutsFor(nChars);
     const path = pathOf(text);
     if (!path) return middleCut(text, nChars, head);
-    return apart.get(text) ?? shortPath(path, nChars, head, sharing);
+    return apart.get(text) ?? shortPath(path, nChars, head, sharing(path));
   };
 }

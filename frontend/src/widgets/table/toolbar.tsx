@@ -34,7 +34,7 @@ function sameThroughout({ columns, nRows }: TableData): Map<string, string> {
 /** The hidden columns of texts that say one and the same, such as "Program: jit_f". */
 function hiddenConstants({ columns, nRows }: TableData, hidden: ReadonlySet<string>): string[] {
   return columns.flatMap((column) => {
-    if (column.kind !== 'text' || !hidden.has(column.name)) return [];
+    if (column.kind !== 'text' || !column.isMain || !hidden.has(column.name)) return [];
     const text = constantOf(column, nRows);
     return text && text !== 'Unknown' ? [`${column.title}: ${text}`] : [];
   });

@@ -44,7 +44,7 @@ describe('the natural width of a column', () => {
     const large = column('a', 'number', 'fraction', [0.5, 0.001]);
     const small = column('b', 'number', 'fraction', [0.008, 0.001]);
     expect(barColumns({ columns: [large, small], nRows: 2 })).toEqual(new Set(['a']));
-    expect(widthsOf(large, 2).wide - widthsOf(small, 2).wide).toBe(60);
+    expect(widthsOf(large, 2).wide - widthsOf(small, 2).wide).toBe(72);
   });
 });
 

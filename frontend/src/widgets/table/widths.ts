@@ -18,8 +18,8 @@ const LEGIBLE_NAME_PX = 160;
 /** Titles take two lines before texts become shorter than this. */
 const EASY_TEXT_PX = 260;
 /** A bar next to a fraction's number. */
-const BAR_PX = 60;
-const MIN_BAR_PX = 36;
+const BAR_PX = 72;
+const MIN_BAR_PX = 48;
 /** Shorter bars cannot be told apart. */
 const LEAST_DRAWN = 0.02;
 const SORT_MARK = ' ▾';

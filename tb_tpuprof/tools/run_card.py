@@ -15,7 +15,7 @@ from tb_tpuprof.analysis.steps.combine import sum_hardware
 from tb_tpuprof.errors import ProfilerError
 from tb_tpuprof.session import Session
 
-_HOSTS_READ = 2
+_HOSTS_READ = 4
 # Small files are decoded: it takes some 20 ms, and what is found stays in the result cache. Of larger XSpace
 # files the outline is read, which skips the events; it names no framework that only the events name.
 _SMALL_BYTES = 2 * 2**20

@@ -74,7 +74,7 @@ function useHold(
     setOwn((last) => {
       const now = last ?? first;
       const moved = revealView(now, box, target, target);
-      return moved.x === now.x && moved.y === now.y ? now : viewAround(placed, box, target, now.scale);
+      return moved.x === now.x && moved.y === now.y ? last : viewAround(placed, box, target, now.scale);
     });
   };
   useEffect(() => {

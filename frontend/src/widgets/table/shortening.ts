@@ -8,6 +8,8 @@ const GAP = '…';
 const EXAMINED = 2000;
 /** Shares of the room that the beginning of a name gets; the first of equal ones is taken. */
 const HEADS = [0.55, 0.3, 0.8] as const;
+/** Characters of a last segment that are still recognized. */
+const LEAST_END = 7;
 const SEPARATORS = /(\/|::)/;
 
 export type Shorten = (text: string, nChars: number) => string;
@@ -53,8 +55,14 @@ function shortPath(path: Path, nChars: number, head: number, sharing: (segment: 
     kept.add(i);
     if (joined(path, kept).length > nChars) kept.delete(i);
   }
+  const end = path.segments[last] as string;
+  if (kept.size > 1) return joined(path, kept);
+  // The rarest segment tells more than the whole of a long last one.
+  const short = joined({ ...path, segments: path.segments.with(last, '') }, new Set([others[0] ?? 0, last]));
+  const room = nChars - short.length;
+  if (room >= LEAST_END) return short + middleCut(end, room, head);
   const text = joined(path, kept);
-  return text.length <= nChars ? text : middleCut(path.segments[last] as string, nChars, head);
+  return text.length <= nChars ? text : middleCut(end, nChars, head);
 }
 
 function pushTo(groups: Map<string, string[]>, key: string, name: string): void {

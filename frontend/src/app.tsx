@@ -124,6 +124,14 @@ function useSide(): [boolean, () => void] {
   return [isOpen, toggle];
 }
 
+/** Moves the focus past the sidebar. */
+function toPage(): void {
+  const page = document.querySelector('main');
+  if (!page) return;
+  page.tabIndex = -1;
+  page.focus();
+}
+
 export function App(): VNode {
   const [isSideOpen, toggleSide] = useSide();
   const [isHelpOpen, setHelp] = useState(false);
@@ -169,6 +177,9 @@ export function App(): VNode {
   };
   return (
     <div class="shell">
+      <button type="button" class="button skip-link" onClick={toPage}>
+        Skip to the page
+      </button>
       <SideBar isOpen={isSideOpen} onToggle={toggleSide} />
       {page()}
       <HelpSlot isOpen={isHelpOpen} onClose={() => setHelp(false)} />

@@ -22,9 +22,11 @@ from tb_tpuprof.serve.logdirs import Logdirs
 from tb_tpuprof.serve.respond import Body, error_object, fingerprint, wsgi
 from tb_tpuprof.serve.rules import CaptureRules
 from tb_tpuprof.session import Session, SessionStore
+from tb_tpuprof.session.memory import Memory
 from tb_tpuprof.tools import TOOLS, get_tool
 from tb_tpuprof.tools.base import Availability, Param
 from tb_tpuprof.tools.payload import Payload
+from tb_tpuprof.tools.run_card import RunCard, run_card
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import is_diagnosed
 
@@ -32,6 +34,7 @@ STATIC = Path(__file__).parent / "static"
 _OWN_ARGUMENTS = ("run", "hosts", "format", "table", "v", "diagnosis")
 _ASSET_NAME = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)+")
 _YEAR_SECONDS = 31_536_000
+_CARD_BYTES = 64 * 2**20  # memory for the outlines that one card reads
 
 
 class Routes:
@@ -57,6 +60,8 @@ class Routes:
         apps = {
             "/runs": checked(self.runs),
             "/tools": checked(self.tools),
+            "/badges": checked(self.badges),
+            "/card": checked(self.card),
             "/progress": checked(self.progress),
         }
         for tool in TOOLS:
@@ -97,6 +102,22 @@ class Routes:
                 "failure": error_object(failure) if failure else None,
             }
         )
+
+    def badges(self, request: Request) -> Body:
+        """What the menu shows next to tools, as far as it is known: reads nothing."""
+        session = self._session(request)
+        badges = {tool.name: text for tool in TOOLS if (text := _badge(tool, session))}
+        return _json({"run": session.run, "badges": badges})
+
+    def card(self, request: Request) -> Body:
+        """Device, framework and damaged hosts of a run, without reading large files. A list asks for many
+        runs, so the sessions in use are left alone.
+        """
+        run = self.logdirs.run(self._run_name(request))
+        if run.state not in ("ok", "hlo"):
+            return _json({"run": run.name, **asdict(RunCard())})
+        session = Session(run.path, name=run.name, memory=Memory(_CARD_BYTES))
+        return _json({"run": run.name, **asdict(run_card(session))})
 
     def progress(self, request: Request) -> Body:
         """Read progress of a run that other requests wait for."""
@@ -141,10 +162,13 @@ class Routes:
         )
 
     def _session(self, request: Request) -> Session:
-        name = request.args.get("run", "")
+        return self.sessions.open(self.logdirs.run(self._run_name(request)))
+
+    def _run_name(self, request: Request) -> str:
+        name: str = request.args.get("run", "")
         if not name:
             raise BadParameter("run", name, "the name of a run, as /runs lists them")
-        return self.sessions.open(self.logdirs.run(name))
+        return name
 
 
 def split_hosts(text: str, known_hosts: Sequence[str]) -> list[str]:
@@ -233,6 +257,13 @@ def _run_object(run: RunInfo) -> dict[str, object]:
     }
 
 
+def _badge(tool: Tool, session: Session) -> str:
+    try:
+        return tool.badge(session) if session.hosts else ""
+    except ProfilerError:
+        return ""  # the page says what is wrong
+
+
 def _tool_objects(session: Session) -> tuple[list[dict[str, object]], ProfilerError | None]:
     """All tools, and the error because of which the run cannot be read: it is reported once, not by each of
     them.
@@ -240,13 +271,15 @@ def _tool_objects(session: Session) -> tuple[list[dict[str, object]], ProfilerEr
     tools: list[dict[str, object]] = []
     failure: ProfilerError | None = None
     for tool in TOOLS:
-        availability = Availability("the run holds no trace that can be opened.", session.info.message)
+        availability = Availability(
+            "the run holds no trace that can be opened.", session.info.message, "no trace"
+        )
         if session.hosts:
             try:
                 availability = tool.availability(session)
             except ProfilerError as error:
                 failure = failure or error
-                availability = Availability("the run's files cannot be read.")
+                availability = Availability("the run's files cannot be read.", "", "unreadable")
         tools.append(_tool_object(tool, availability))
     return tools, failure
 
@@ -261,6 +294,7 @@ def _tool_object(tool: Tool, availability: Availability) -> dict[str, object]:
         "available": bool(availability),
         "reason": availability.reason,
         "remedy": availability.remedy,
+        "short_reason": availability.short,
         "params": [_param_object(param) for param in tool.params],
     }
 

@@ -66,6 +66,7 @@ def lacks_trace(tool: Declaration, session: Session) -> Availability:
             f"{tool.title} needs a trace, and this run holds only the HLO of compiled programs "
             "(*.hlo_proto.pb).",
             _TRACE,
+            "no trace",
         )
     return Availability()
 

@@ -36,10 +36,14 @@ class Param:
 
 @dataclass(frozen=True)
 class Availability:
-    """Whether a tool has something to show for a run; if not, why, and what to do."""
+    """Whether a tool has something to show for a run; if not, why, and what to do.
+
+    `short`: the reason in two words or so, for the menu.
+    """
 
     reason: str = ""
     remedy: str = ""
+    short: str = ""
 
     def __bool__(self) -> bool:
         return not self.reason
@@ -109,8 +113,9 @@ class Declaration:
 
     `group` is its heading in the menu (see `docs/tools/README.md`). `view`, `params`, `tables` and
     `scalars` are the page's; `questions` are the others. `tiles`: which scalars the page may show at its top;
-    None: all of them. Without `needs_trace` it also has something to
-    show for runs that hold only programs.
+    None: all of them. Without `needs_trace` it also has something to show for runs that hold only programs.
+    `badge`: a few characters next to its name in the menu, from results that are known already; reads
+    nothing.
     """
 
     name: str
@@ -119,6 +124,7 @@ class Declaration:
     summary: str
     view: Callable[[Session, tuple[str, ...], Params], Payload]
     available: Callable[[Session], Availability] = lambda _session: Availability()
+    badge: Callable[[Session], str] = lambda _session: ""
     params: tuple[Param, ...] = ()
     tables: tuple[TableSpec, ...] = ()
     scalars: tuple[ScalarSpec, ...] = ()

@@ -136,7 +136,7 @@ def available(session: Session) -> Availability:
     """Whether one of the first hosts names compiled operations."""
     if any(session.get(_names_any, host) for host in session.hosts[:_HOSTS_TO_CHECK]):
         return Availability()
-    return Availability(REASON, REMEDY)
+    return Availability(REASON, REMEDY, "no XLA ops")
 
 
 def _names_any(trace: Trace) -> bool:

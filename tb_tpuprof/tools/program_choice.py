@@ -30,7 +30,7 @@ _HOSTS_TO_CHECK = 4
 def has_programs(session: Session) -> Availability:
     """Whether one of the first hosts has HLO."""
     has_any = any(len(session.programs(host)) for host in session.hosts[:_HOSTS_TO_CHECK])
-    return Availability() if has_any else Availability(REASON, REMEDY)
+    return Availability() if has_any else Availability(REASON, REMEDY, "no HLO")
 
 
 def program_named(programs: Programs, name: str) -> Program:

@@ -84,7 +84,24 @@ def test_runs_and_tools(ask: Asking) -> None:
     answer = json.loads(ask("/tools", run=RUN).data)
     assert [host["host"] for host in answer["hosts"]] == ["a", "b"]
     assert [tool["name"] for tool in answer["tools"]] == [tool.name for tool in TOOLS]
-    assert all(tool["available"] or (tool["reason"] and tool["remedy"]) for tool in answer["tools"])
+    off = [tool for tool in answer["tools"] if not tool["available"]]
+    assert off
+    assert all(tool["reason"] and tool["remedy"] and 0 < len(tool["short_reason"]) <= 12 for tool in off)
+
+
+def test_the_card_of_a_run_names_devices_framework_and_damage(ask: Asking) -> None:
+    card = json.loads(ask("/card", run=RUN).data)
+    assert (card["device"], card["n_devices"], card["damaged"]) == ("CPU", 0, [])
+    assert json.loads(ask("/card", run="train/broken").data)["damaged"] == ["h"]
+    assert error_of(ask("/card", run="gone"))["kind"] == "run_not_found"
+    assert error_of(ask("/card"))["kind"] == "bad_parameter"
+
+
+def test_badges_say_what_is_known_and_read_nothing(ask: Asking) -> None:
+    assert json.loads(ask("/badges", run=RUN).data) == {"run": RUN, "badges": {}}
+    share = json.loads(ask("/data/overview_page", run=RUN).data)["scalars"]["input_fraction"]["value"]
+    badges = json.loads(ask("/badges", run=RUN).data)["badges"]
+    assert badges.get("input_pipeline_analyzer", "0%") == f"{share * 100:.0f}%"
 
 
 @pytest.mark.parametrize("tool", [tool.name for tool in TOOLS])

@@ -23,6 +23,24 @@ export interface RunsAnswer {
   runs: RunInfo[];
 }
 
+/** A run as a list shows it, as far as it is known without reading large files. */
+export interface RunCard {
+  run: string;
+  /** Empty: unknown; `CPU` without accelerators. */
+  device: string;
+  /** 0: unknown, or none. */
+  n_devices: number;
+  framework: string;
+  /** Hosts whose files cannot be read. */
+  damaged: string[];
+}
+
+export interface BadgesAnswer {
+  run: string;
+  /** By tool. */
+  badges: Record<string, string>;
+}
+
 export interface HostInfo {
   host: string;
   size_bytes: number;
@@ -49,6 +67,8 @@ export interface ToolInfo {
   available: boolean;
   reason: string;
   remedy: string;
+  /** The reason in two words or so. */
+  short_reason: string;
   params: ParamInfo[];
 }
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { RunInfo, ToolInfo } from '../api/types';
 import { defaultRun } from '../state/catalog';
 import { toggled } from './host_list';
-import { findRuns, runNote } from './run_picker';
+import { damageOf, findRuns, runNote } from './run_picker';
 import { titleOf } from './title';
 import { groupTools } from './tool_list';
 
@@ -23,6 +23,7 @@ const info = (name: string, group: string): ToolInfo => ({
   available: true,
   reason: '',
   remedy: '',
+  short_reason: '',
   params: [],
 });
 
@@ -32,10 +33,21 @@ describe('runs', () => {
     expect(findRuns(all, 'NOV train').map((found) => found.run)).toEqual(['train/2026_11_20']);
     expect(findRuns(all, '')).toHaveLength(2);
   });
-  it('say when, how many hosts, how large', () =>
-    expect(runNote(run('a', 'legacy')).replaceAll('\u00a0', ' ')).toBe(
-      '20 Nov 2026 22:13 · 2 hosts · 2.00 KiB · old format',
-    ));
+  it('say when, how many hosts, on which devices, in which framework', () => {
+    expect(runNote(run('a', 'legacy'))).toBe('20 Nov 2026 22:13 · 2 hosts · old format');
+    const card = { run: 'a', device: 'TPU v5e', n_devices: 8, framework: 'TensorFlow', damaged: [] };
+    expect(runNote(run('a'), card)).toBe('20 Nov 2026 22:13 · 2 hosts · 8\u00a0×\u00a0TPU v5e · TensorFlow');
+    expect(runNote(run('a'), { ...card, device: 'CPU', n_devices: 0, framework: '' })).toBe(
+      '20 Nov 2026 22:13 · 2 hosts · CPU',
+    );
+  });
+  it('say which hosts are damaged', () => {
+    const card = { run: 'a', device: '', n_devices: 0, framework: '', damaged: ['h'] };
+    expect(damageOf(run('a'), undefined)).toBe('');
+    expect(damageOf(run('a'), card)).toBe('1 of 2 hosts damaged');
+    expect(damageOf(run('a'), { ...card, damaged: ['h', 'i'] })).toBe('damaged');
+    expect(damageOf({ ...run('a'), n_hosts: 1, size_bytes: 0 }, undefined)).toBe('damaged');
+  });
   it('default to the newest that can be opened', () => {
     expect(defaultRun({ plugin: 'p', version: '', runs: [run('new', 'legacy'), run('old')] })).toBe('old');
     expect(defaultRun({ plugin: 'p', version: '', runs: [run('new', 'empty')] })).toBe('new');

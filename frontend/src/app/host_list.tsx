@@ -108,7 +108,7 @@ export function HostList({ all, mode }: { all: readonly HostInfo[]; mode: ToolIn
   const listed = all.filter(({ host }) => matches(host, words));
   const one = hosts.value[0] ?? names[0];
   return (
-    <section class="hosts" aria-label="Hosts">
+    <section class="hosts" aria-label="Hosts to show">
       <h2>
         Hosts <span>{all.length}</span>
       </h2>

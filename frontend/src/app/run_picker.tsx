@@ -1,10 +1,11 @@
 /** The chosen run as a button; it opens the list of runs, newest first, with a search. */
 import type { VNode } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import type { RunInfo } from '../api/types';
+import type { RunCard, RunInfo } from '../api/types';
 import { matches, wordsOf } from '../base/search';
-import { dateText, format, plural } from '../base/units';
+import { dateText, format, plural, SPACE } from '../base/units';
 import { loadRuns, runs } from '../state/catalog';
+import { askForCard, cards, forgetCards } from '../state/run_facts';
 import { choose, run } from '../state/selection';
 import { Breakable } from '../widgets/breakable';
 import { useDismiss } from '../widgets/popup';
@@ -20,14 +21,56 @@ const STATE_WORDS = {
   unreadable: 'unreadable',
 } as const;
 
-export function runNote(info: RunInfo): string {
+function deviceText({ device, n_devices: nDevices }: RunCard): string {
+  return nDevices > 1 ? `${nDevices}${SPACE}×${SPACE}${device}` : device;
+}
+
+/** When, how many hosts, which devices and framework, as far as that is known. */
+export function runNote(info: RunInfo, card?: RunCard): string {
   const parts = [
     dateText(info.captured_at),
     info.n_hosts ? plural(info.n_hosts, 'host') : '',
-    format(info.size_bytes, 'bytes'),
+    card ? deviceText(card) : '',
+    card?.framework ?? '',
     STATE_WORDS[info.state],
   ];
   return parts.filter(Boolean).join(' · ');
+}
+
+/** Which part of a run cannot be read; empty: none, as far as that is known. */
+export function damageOf(info: RunInfo, card: RunCard | undefined): string {
+  const nDamaged = card?.damaged.length ?? 0;
+  if (info.n_hosts > 0 && (nDamaged >= info.n_hosts || info.size_bytes === 0)) return 'damaged';
+  return nDamaged ? `${nDamaged} of ${plural(info.n_hosts, 'host')} damaged` : '';
+}
+
+function Note({ info }: { info: RunInfo }): VNode {
+  const card = cards.value.get(info.run);
+  const damage = damageOf(info, card);
+  const size = format(info.size_bytes, 'bytes');
+  return (
+    <small data-tip={[size, ...(card?.damaged ?? []).map((host) => `Cannot be read: ${host}`)].join('\n')}>
+      {runNote(info, card)}
+      {damage && <span class="damaged"> · {damage}</span>}
+    </small>
+  );
+}
+
+/** Requests the cards of runs as they come into view. */
+function useCardsInView(list: { current: HTMLUListElement | null }, listed: readonly RunInfo[]): void {
+  useEffect(() => {
+    const items = list.current;
+    if (!items) return;
+    const watch = new IntersectionObserver(
+      (entries) => {
+        for (const entry of entries)
+          if (entry.isIntersecting) askForCard((entry.target as HTMLElement).dataset['run'] ?? '');
+      },
+      { root: items },
+    );
+    for (const item of items.children) watch.observe(item);
+    return () => watch.disconnect();
+  }, [listed.map((info) => info.run).join('\n')]);
 }
 
 export function findRuns(all: readonly RunInfo[], query: string): RunInfo[] {
@@ -52,6 +95,11 @@ function RunList({ close }: { close: () => void }): VNode {
     );
   }, []);
   useEffect(() => list.current?.children[activeRow]?.scrollIntoView?.({ block: 'nearest' }), [activeRow]);
+  useCardsInView(list, listed);
+  const refresh = (): void => {
+    forgetCards();
+    void loadRuns(true);
+  };
   const pick = (info: RunInfo | undefined): void => {
     if (!info) return;
     close();
@@ -95,12 +143,13 @@ function RunList({ close }: { close: () => void }): VNode {
             id={`run-${i}`}
             role="option"
             aria-selected={info.run === run.value}
+            data-run={info.run}
             class={i === activeRow ? 'at' : ''}
             onClick={() => pick(info)}
             onPointerMove={() => setActiveRow(i)}
           >
             <b>{info.run}</b>
-            <small>{runNote(info)}</small>
+            <Note info={info} />
           </li>
         ))}
       </ul>
@@ -112,7 +161,7 @@ function RunList({ close }: { close: () => void }): VNode {
               : ''
             : 'No matching run.'}
         </span>
-        <button type="button" class="button small" onClick={() => void loadRuns(true)}>
+        <button type="button" class="button small" onClick={refresh}>
           Refresh
         </button>
       </p>
@@ -133,12 +182,17 @@ export function RunPicker(): VNode {
         class="run"
         aria-haspopup="dialog"
         aria-expanded={isOpen}
-        aria-label={`Run ${run.value}. Choose another`}
         onClick={() => setOpen(!isOpen)}
       >
+        <span class="hidden-text">Run </span>
         <b data-tip={run.value}>{run.value ? <Breakable name={run.value} /> : runs.value ? 'No run' : ' '}</b>
         <i aria-hidden="true">▾</i>
-        <small>{info ? runNote(info) : run.value && runs.value ? 'not in this directory' : ' '}</small>
+        <span class="hidden-text"> Choose another. </span>
+        {info ? (
+          <Note info={info} />
+        ) : (
+          <small>{run.value && runs.value ? 'not in this directory' : ' '}</small>
+        )}
       </button>
       {isOpen && <RunList close={close} />}
     </div>

@@ -2,6 +2,7 @@
 import type { VNode } from 'preact';
 import { useTools } from '../state/catalog';
 import { MONITOR } from '../state/capture';
+import { useRunFacts } from '../state/run_facts';
 import { run, tool } from '../state/selection';
 import { CaptureButton } from './capture/button';
 import { HostList } from './host_list';
@@ -10,6 +11,7 @@ import { MonitorLink, ToolList } from './tool_list';
 
 export function SideBar({ isOpen, onToggle }: { isOpen: boolean; onToggle: () => void }): VNode {
   const tools = useTools(run.value).data;
+  useRunFacts();
   const info = tools?.tools.find((candidate) => candidate.name === tool.value);
   if (!isOpen) {
     return (

@@ -18,6 +18,8 @@ export function useTitle(): void {
   const isShown = isTabShown.value;
   useEffect(() => {
     const page = hostWindow().document;
+    // The iframe has a title of its own, which screen readers announce.
+    if (isEmbedded()) document.title = titleOf(toolTitle, runName, '') || 'Profile';
     if (!isShown) return;
     let site = page.title;
     let ours = '';

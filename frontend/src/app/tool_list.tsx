@@ -3,6 +3,7 @@ import type { VNode } from 'preact';
 import type { ToolInfo } from '../api/types';
 import { MONITOR } from '../state/capture';
 import { isMonitoring } from '../state/monitor';
+import { badges } from '../state/run_facts';
 import { linkTo, openTool, tool } from '../state/selection';
 
 /** Consecutive tools of one group, in the server's order. */
@@ -25,7 +26,31 @@ function opener(name: string, isOn: boolean): (event: MouseEvent) => void {
   };
 }
 
-function ToolLink({ info }: { info: ToolInfo }): VNode {
+/** Moves the focus from link to link, so that those without data are one stop of the Tab key. */
+function onArrow(event: KeyboardEvent): void {
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (!step || !(event.currentTarget instanceof HTMLElement)) return;
+  const links = [...event.currentTarget.querySelectorAll('a')];
+  const at = links.indexOf(event.target as HTMLAnchorElement);
+  const next = at < 0 ? undefined : links[at + step];
+  if (!next) return;
+  event.preventDefault();
+  next.focus();
+}
+
+function Aside({ info }: { info: ToolInfo }): VNode | null {
+  if (!info.available)
+    return (
+      <>
+        <small aria-hidden="true">{info.short_reason || '–'}</small>
+        <span class="hidden-text"> (no data: {info.reason})</span>
+      </>
+    );
+  const badge = badges.value[info.name];
+  return badge ? <small class="badge">{badge}</small> : null;
+}
+
+function ToolLink({ info, isStop }: { info: ToolInfo; isStop: boolean }): VNode {
   const isOn = info.name === tool.value;
   const tip = info.available ? info.summary : [info.reason, info.remedy].filter(Boolean).join('\n');
   return (
@@ -34,26 +59,32 @@ function ToolLink({ info }: { info: ToolInfo }): VNode {
         href={linkTo({ tool: info.name, params: {} })}
         target="_top"
         class={info.available ? '' : 'off'}
+        tabIndex={isStop ? undefined : -1}
         aria-current={isOn ? 'page' : undefined}
         data-tip={tip}
         onClick={opener(info.name, isOn)}
       >
         {info.title}
-        {!info.available && <span class="hidden-text"> (no data: {info.reason})</span>}
+        <Aside info={info} />
       </a>
     </li>
   );
 }
 
 export function ToolList({ tools }: { tools: readonly ToolInfo[] }): VNode {
+  const firstOff = tools.find((info) => !info.available);
   return (
-    <nav aria-label="Tools">
+    <nav aria-label="Tools" onKeyDown={onArrow}>
       {groupTools(tools).map(({ group, tools: members }) => (
         <div key={group}>
           <h2>{group}</h2>
           <ul>
             {members.map((info) => (
-              <ToolLink key={info.name} info={info} />
+              <ToolLink
+                key={info.name}
+                info={info}
+                isStop={info.available || info === firstOff || info.name === tool.value}
+              />
             ))}
           </ul>
         </div>

@@ -113,6 +113,14 @@ export function format(value: number | null | undefined, unit: string): string {
   return number + spaced(label);
 }
 
+/** The value as text in the unit in which `model` is easiest to read, so that a sum matches its parts. */
+export function formatIn(value: number, model: number, unit: string): string {
+  const scale = scaleFor(model, unit);
+  if (!model || unit === 'fraction' || unit === 'count' || scaleFor(value, unit).label === scale.label)
+    return format(value, unit);
+  return threeDigits(value / scale.factor) + spaced(scale.label);
+}
+
 /** A unit as it follows a number: after a space, except for "%". */
 export function spaced(label: string): string {
   return label && label !== '%' ? SPACE + label : label;

@@ -8,7 +8,7 @@ import { paletteToken } from '../base/color';
 export interface Slice {
   name: string;
   title: string;
-  /** The text in the list next to the donut if the title is no path. */
+  /** The text in the list next to the donut. */
   label: string;
   token: string;
   timePs: number | null;
@@ -73,12 +73,12 @@ function slicesOf<T extends string>(
   });
 }
 
-/**
- * Whether a name is a path of scopes or stages: its end identifies it better than its beginning. A C++
- * kernel's type is no path.
- */
-export function isPath(name: string): boolean {
-  return /^[^<>\s]*(?:\/|::)[^<>\s]+$/.test(name);
+/** From this share on, one slice makes a ring say nothing that a bar does not. */
+const NEARLY_ALL = 0.9;
+
+/** Whether one slice is nearly all, so that the others can hardly be seen in a ring. */
+export function isOneSided({ slices }: Donut): boolean {
+  return slices.some(({ fraction }) => fraction >= NEARLY_ALL);
 }
 
 /** Shares of the visible slices, which sum to 1 again. */

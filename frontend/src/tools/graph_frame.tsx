@@ -65,8 +65,8 @@ export function GraphButtons({
     <div class="graph-buttons">
       {button('Zoom in', 'Zoom in  +', '+', () => zoom(1.25))}
       {button('Zoom out', 'Zoom out  −', '−', () => zoom(0.8))}
-      {button('All of the graph', 'All of the graph  0', 'Fit', fit)}
-      {button('Save the graph as an image', 'All of the graph as an image', 'PNG', save)}
+      {button('Fit all of the graph', 'All of the graph  0', 'Fit', fit)}
+      {button('Save the graph as an image, PNG', 'All of the graph as an image', 'PNG', save)}
     </div>
   );
 }

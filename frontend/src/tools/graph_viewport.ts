@@ -16,7 +16,9 @@ export interface Size {
 
 const MIN_SCALE = 0.05;
 const MAX_SCALE = 3;
-/** The initial scale is at least this, so that names are legible, and at most that of text. */
+/** A graph that fits at this scale opens whole: its shape is clear, and larger names can be read. */
+const LEAST_WHOLE_SCALE = 0.4;
+/** A larger one opens at this scale, so that names are legible. */
 const LEGIBLE_SCALE = 0.62;
 const NATURAL_SCALE = 1;
 
@@ -35,12 +37,17 @@ export function fitView(graph: Size, box: Size): View {
 }
 
 /**
- * The whole graph if that is legible, else the surroundings of a point at a legible scale, without wasting
+ * The whole graph if it is not too large, else the surroundings of a point at a legible scale, without wasting
  * room beyond the graph's edges.
  */
-export function firstView(graph: Size, box: Size, around: { x: number; y: number }): View {
+export function firstView(
+  graph: Size,
+  box: Size,
+  around: { x: number; y: number },
+  leastWhole = LEAST_WHOLE_SCALE,
+): View {
   const all = fitView(graph, box);
-  return all.scale >= LEGIBLE_SCALE ? all : viewAround(graph, box, around, LEGIBLE_SCALE);
+  return all.scale >= leastWhole ? all : viewAround(graph, box, around, LEGIBLE_SCALE);
 }
 
 /** The surroundings of a point at a scale, without wasting room beyond the graph's edges. */

@@ -2,22 +2,21 @@
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import type { Table as PayloadTable } from '../api/types';
+import { categoryToken } from '../base/color';
 import { choose } from '../state/selection';
 import { Section } from '../widgets/summary';
 import { PLAIN_VIEW, type TableColumn } from '../widgets/table/model';
 import { Table } from '../widgets/table/table';
 import { idleColumns, tableData } from './tool';
 
+/** Shares of idle time are gray, those of waiting for input have its color; others have none. */
+function tokenOf({ name }: TableColumn): string {
+  if (name.includes('idle') || name.includes('other')) return categoryToken('idle');
+  return categoryToken(name.includes('input') || name.includes('waiting') ? 'input' : 'compute');
+}
+
 /** Hosts in the server's order; a click shows only that one. */
-export function HostsSection({
-  table,
-  note,
-  barToken,
-}: {
-  table: PayloadTable;
-  note: string;
-  barToken: string;
-}): VNode {
+export function HostsSection({ table, note }: { table: PayloadTable; note: string }): VNode {
   const data = useMemo(() => tableData(table), [table]);
   const view = useMemo(
     () => ({ ...PLAIN_VIEW, hidden: new Set(idleColumns(data).filter((name) => !name.startsWith('host'))) }),
@@ -39,7 +38,7 @@ export function HostsSection({
         label={table.title || 'Hosts'}
         hasToolbar={data.nRows > 10}
         render={link}
-        barToken={barToken}
+        barToken={(_row, column) => tokenOf(column)}
         onRow={(row) => choose({ hosts: [nameOf(row)] })}
       />
     </Section>

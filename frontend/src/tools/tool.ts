@@ -44,6 +44,16 @@ export function tableData(table: Table, only?: readonly string[]): TableData {
   return { columns: columns.map(tableColumn), nRows: table.n_rows };
 }
 
+/** The table with these columns first; the others follow in their own order. */
+export function inOrder(data: TableData, first: readonly string[]): TableData {
+  const place = (column: TableColumn): number => {
+    const at = first.indexOf(column.name);
+    return at < 0 ? first.length : at;
+  };
+  const columns = data.columns.map((column) => ({ ...column, isMain: first.includes(column.name) }));
+  return { ...data, columns: columns.sort((a, b) => place(a) - place(b)) };
+}
+
 /** The color of a row's bars by the side it ran on, which `sideOf` returns: host, else device. */
 export function sideToken(sideOf: (row: number) => string): (row: number) => string {
   return (row) => categoryToken(/host/i.test(sideOf(row)) ? 'host' : 'compute');

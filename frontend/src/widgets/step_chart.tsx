@@ -8,7 +8,7 @@ import { useState } from 'preact/hooks';
 import { exactText, format, scaleFor, UNKNOWN } from '../base/units';
 import { axisStyle, baseOption, Chart, tipElement, type Colors } from './chart';
 import { parseZoom, stepAxis, zoomText } from './step_axis';
-import { Legend, Section } from './summary';
+import { Legend, Section, StackBar } from './summary';
 
 const ZOOM_FROM_STEPS = 60;
 const BARS_PX = 220;
@@ -241,6 +241,31 @@ function labelOf(title: string, { names, series, share }: Drawn): string {
   return `${title}: ${names.length} steps; on average ${parts.join(', ')}${share ? `; below it, ${share.title.toLowerCase()} of each step` : ''}`;
 }
 
+/** A single step is one bar: lying, with its parts and their shares named below it. */
+function OneStep({ series }: { series: readonly StepSeries[] }): VNode {
+  const totalPs = series.reduce((sum, { values }) => sum + (values[0] ?? 0), 0);
+  const parts = series.map(({ title, token, values }) => {
+    const fraction = totalPs ? (values[0] ?? 0) / totalPs : 0;
+    const text = `${format(values[0] ?? null, 'ps')} · ${format(fraction, 'fraction')}`;
+    return { title, token, fraction, text, tip: `${title}: ${text}` };
+  });
+  return (
+    <div class="one-step">
+      <StackBar parts={parts} label={parts.map(({ tip: text }) => text).join(', ')} />
+      <ul class="legend" aria-label="Parts">
+        {parts
+          .filter(({ fraction }) => fraction > 0)
+          .map(({ title, token, text }) => (
+            <li key={title}>
+              <span class="dot" style={{ background: `var(${token})` }} /> {title}{' '}
+              <span class="muted">{text}</span>
+            </li>
+          ))}
+      </ul>
+    </div>
+  );
+}
+
 export function StepChart({
   title,
   tip: headingTip,
@@ -270,6 +295,12 @@ export function StepChart({
     ...(axisName === undefined ? {} : { axisName }),
     choice,
   };
+  if (names.length === 1 && !share)
+    return (
+      <Section title={title} note={note} end={tools}>
+        <OneStep series={all} />
+      </Section>
+    );
   const first = series[0]?.values;
   const end = (
     <>

@@ -6,7 +6,7 @@ import { HeadingSentences, sentence, TILE_TERM, tipOf, whyUnknown, type Definiti
 import { RichText } from './rich_text';
 import './summary.css';
 
-/** Characters of a number and its unit beyond which six tiles in a row would have to break them. */
+/** From this many characters of a number and its unit on, all tiles of a row have smaller numbers. */
 const LONG_FROM = 11;
 const LEVEL_TOKENS = { good: '--good', warn: '--warn', bad: '--bad', unknown: '--line-strong' } as const;
 
@@ -69,6 +69,12 @@ export interface TileProps extends Definition {
   note: string;
 }
 
+function isLong({ value, unit }: TileProps): boolean {
+  if (typeof value === 'boolean') return false;
+  const shown = quantity(value, unit);
+  return shown.number.length + shown.unit.length > LONG_FROM;
+}
+
 function Tile({ title, value, unit, note, ...definition }: TileProps): VNode {
   const isFlag = typeof value === 'boolean';
   const shown = isFlag ? { number: value ? 'Yes' : 'No', unit: '' } : quantity(value, unit);
@@ -76,28 +82,26 @@ function Tile({ title, value, unit, note, ...definition }: TileProps): VNode {
   return (
     <div class="tile" data-term={TILE_TERM + title} {...tipOf(definition, more)}>
       <dt>{title}</dt>
-      <dd
-        class={shown.number.length + shown.unit.length > LONG_FROM ? 'long' : undefined}
-        // The whole tile shows its sentence on hover, and here on keyboard focus.
-        tabIndex={0}
-      >
+      {/* The whole tile shows its sentence on hover, and here on keyboard focus. */}
+      <dd tabIndex={0}>
         {unbroken(shown.number)}
         {shown.unit && <span>{shown.unit}</span>}
       </dd>
-      <small>{unbroken(note)}</small>
+      <dd class="note">{unbroken(note)}</dd>
     </div>
   );
 }
 
 export function Tiles({ tiles }: { tiles: readonly TileProps[] }): VNode | null {
   if (!tiles.length) return null;
+  const classes = ['tiles', tiles.length > 6 && 'many', tiles.some(isLong) && 'long'].filter(Boolean);
   // Five or six tiles in a narrow window form two rows of three; more than that in any but a wide one.
   const perRow = {
     '--per-row': tiles.length,
     '--per-narrow-row': tiles.length > 4 ? Math.ceil(tiles.length / 2) : tiles.length,
   };
   return (
-    <dl class={tiles.length > 6 ? 'tiles many' : 'tiles'} aria-label="Key numbers" style={perRow}>
+    <dl class={classes.join(' ')} aria-label="Key numbers" style={perRow}>
       {tiles.map((tile) => (
         <Tile key={tile.title} {...tile} />
       ))}

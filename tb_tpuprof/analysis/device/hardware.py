@@ -33,6 +33,16 @@ _NVIDIA_FAMILIES = {
 }
 
 
+# Traces call the efficient products "lite"; users know them by the letter.
+_LITE = re.compile(r"\bv(\d+) ?lite\b", re.IGNORECASE)
+
+
+def _lite_product(match: re.Match[str]) -> str:
+    """`v6 Lite` is v6e; that of v4 is v4i."""
+    generation = match[1]
+    return f"v{generation}{'i' if generation == '4' else 'e'}"
+
+
 @dataclass(frozen=True)
 class Hardware:
     """`kind`: TPU, GPU or CPU. Peaks are per device (TPU: per core), 0 if unknown; `shared_bytes_per_s` is
@@ -110,12 +120,13 @@ def _plane_text(trace: Trace, plane: int, key: str) -> str:
 
 def _tpu(trace: Trace, cores: tuple[int, ...]) -> Hardware:
     plane = cores[0] if cores else planes(trace).sparse_cores[0]
-    device = _plane_text(trace, plane, "device_type_string") or "TPU"
+    stated_name = _plane_text(trace, plane, "device_type_string") or "TPU"
+    device = _LITE.sub(_lite_product, stated_name)
     stated = (
         _plane_number(trace, plane, "peak_teraflops_per_second") * 1e12,
         _plane_number(trace, plane, "peak_hbm_bw_gigabytes_per_second") * _GIGA,
     )
-    flops, hbm, source = _with_tables((device,), stated, 0.0)
+    flops, hbm, source = _with_tables(tuple(dict.fromkeys((device, stated_name))), stated, 0.0)
     shared = _plane_number(trace, plane, "peak_vmem_rd_bw_gigabytes_per_second") * _GIGA
     chips = chip_of_plane(trace)
     n_chips = len({chips[core] for core in cores}) if all(core in chips for core in cores) else 0

@@ -13,6 +13,9 @@ from tb_tpuprof.analysis.input.advice import Advice, input_advice, largest, shor
 from tb_tpuprof.analysis.input.host import HOST_CATEGORIES
 from tb_tpuprof.analysis.input.pipeline import InputPart, InputPipeline, input_part, input_pipeline
 from tb_tpuprof.analysis.ops.recommend import THRESHOLDS, Finding, apart_finding, input_finding, on_worst_host
+from tb_tpuprof.analysis.overview.facts import host_facts, run_facts
+from tb_tpuprof.analysis.overview.summary import summary
+from tb_tpuprof.analysis.steps.clocks import clock_marks
 from tb_tpuprof.analysis.steps.combine import sum_hardware
 from tb_tpuprof.analysis.steps.diagnostics import Notice, step_notices
 from tb_tpuprof.analysis.steps.pytorch_loader import loader_sentence, loader_wait
@@ -45,6 +48,7 @@ from tb_tpuprof.units import all_of, format_fraction, format_time
 _FAR_APART = 0.05  # smallest difference between two shares of waiting that is reported
 _LONGER = 1.5  # smallest ratio of two hosts' waits that is reported
 
+_LEAST_BADGE = 0.005  # smallest share of waiting that the menu shows
 _NO_INPUT_OPS = "no input operations were traced"
 _NO_STAGES = "the steps wait in Python; no pipeline stages were traced"
 
@@ -259,12 +263,24 @@ def _diagnostics(pipeline: InputPipeline, parts: list[InputPart], framework: str
     )
 
 
+def badge(session: Session) -> str:
+    """The share of the steps that waits for input, where the overview or this page is known."""
+    overview = session.known(summary, session.hosts)
+    parts = [part.facts for part in overview] if overview else session.known(host_facts, session.hosts)
+    if not parts or (len(parts) > 1 and not session.known(clock_marks, session.hosts)):
+        return ""
+    steps = run_facts(parts, clocks_of(session, session.hosts).correction_ns).steps
+    share = steps.fraction("input") if len(steps) else 0.0
+    return f"{share * 100:.0f}%" if share >= _LEAST_BADGE else ""
+
+
 TOOL = Tool(
     name="input_pipeline_analyzer",
     title="Input pipeline",
     group="Input",
     summary="Whether the job waits for its input, where the host's time goes and what to change",
     view=view,
+    badge=badge,
     tables=TABLES,
     scalars=SCALARS,
     tiles=TILES,

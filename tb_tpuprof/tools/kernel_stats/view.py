@@ -9,6 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.device.hardware import Hardware, hardware
+from tb_tpuprof.analysis.events.frameworks import Software, software
 from tb_tpuprof.analysis.events.kernel_names import short_name
 from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.kernels.kernels import Kernels, kernels, merge_kernels
@@ -40,6 +42,7 @@ from tb_tpuprof.units import PS_PER_US, format_fraction, format_time
 N_ROWS = 10_000
 SHORT_PS = 5 * PS_PER_US  # about as long as the host takes to launch a kernel
 _STANDS_OUT = 0.1
+TENSOR_CORES = "tensor cores"
 _MANY = 100  # fewer launches show no pattern
 _HOSTS_TO_CHECK = 4
 _REASON = "the trace has no GPU, so there are no kernels to show."
@@ -59,20 +62,33 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     diagnostics = [Diagnostic(notice.severity, notice.message, notice.remedy) for notice in notices]
     if not len(merged):
         diagnostics.append(Diagnostic("warning", "The GPUs' streams contain no kernels.", _CAPTURE))
+    units = _matrix_units(session.map(hardware, hosts), session.map(software, hosts))
     tables = {
-        "kernels": kernels_table(merged),
-        "by_kernel": group_table(BY_KERNEL, merged.name, merged),
-        "by_op": group_table(BY_OP, [op or NO_OPERATION for op in merged.op], merged),
-        "by_library": group_table(BY_LIBRARY, merged.library, merged),
+        "kernels": kernels_table(merged, units),
+        "by_kernel": group_table(BY_KERNEL, merged.name, merged, units),
+        "by_op": group_table(BY_OP, [op or NO_OPERATION for op in merged.op], merged, units),
+        "by_library": group_table(BY_LIBRARY, merged.library, merged, units),
     }
     tables["top_kernels"] = pie(TOP_KERNELS, tables["by_kernel"])
     tables["top_libraries"] = pie(TOP_LIBRARIES, tables["by_library"])
-    verdict = with_limits(TOOL.name, _verdict(merged), limits_of(session, hosts))
-    return Payload(TOOL.name, session.run, hosts, tables, _scalars(merged), verdict, tuple(diagnostics))
+    verdict = with_limits(TOOL.name, _verdict(merged, units), limits_of(session, hosts))
+    return Payload(
+        TOOL.name, session.run, hosts, tables, _scalars(merged, units), verdict, tuple(diagnostics)
+    )
 
 
-def kernels_table(merged: Kernels) -> Table:
-    """A row per kernel, operation and launch, the largest total time first."""
+def _matrix_units(devices: Sequence[Hardware], programs: Sequence[Software]) -> str:
+    """What the GPUs' vendor calls the units that multiply matrices."""
+    is_amd = any(part.is_amd for part in programs) or any(
+        "AMD" in part.device or part.model.startswith("MI") for part in devices
+    )
+    return "matrix cores" if is_amd else TENSOR_CORES
+
+
+def kernels_table(merged: Kernels, units: str = TENSOR_CORES) -> Table:
+    """A row per kernel, operation and launch, the largest total time first. `units`: as the vendor calls
+    tensor cores.
+    """
     shown = merged if len(merged) <= N_ROWS else merged.rows(range(N_ROWS))
     all_ps = int(merged.total_ps.sum()) or 1
     ops = [op or NO_OPERATION for op in shown.op]
@@ -94,7 +110,11 @@ def kernels_table(merged: Kernels) -> Table:
         "longest_host": shown.host,
         "longest_start_ps": shown.longest_start_ps,
     }
-    return KERNELS.fill(columns, note)
+    titles = {
+        "is_tensor_core_eligible": f"{units.capitalize()} possible",
+        "uses_tensor_cores": f"{units.capitalize()} used",
+    }
+    return KERNELS.fill(columns, note, titles=titles)
 
 
 def _launch_columns(launches: Sequence[Launch]) -> dict[str, Values]:
@@ -132,7 +152,7 @@ def _could_use(merged: Kernels) -> npt.NDArray[np.bool_]:
     return merged.is_eligible | merged.uses_tensor_cores
 
 
-def group_table(spec: TableSpec, keys: Sequence[str], merged: Kernels) -> Table:
+def group_table(spec: TableSpec, keys: Sequence[str], merged: Kernels, units: str = TENSOR_CORES) -> Table:
     """Kernels summed by a text, the largest total time first."""
     code: dict[str, int] = {}
     group = np.array([code.setdefault(key, len(code)) for key in keys], np.intp)
@@ -167,6 +187,7 @@ def group_table(spec: TableSpec, keys: Sequence[str], merged: Kernels) -> Table:
             "n_variants": variants[order],
         },
         "" if n_groups <= N_ROWS else f"the first {N_ROWS:,} of {n_groups:,}",
+        titles={"tensor_core_fraction": f"On {units}"},
     )
 
 
@@ -188,7 +209,7 @@ def pie(spec: TableSpec, table: Table) -> Table:
     return spec.fill(columns, f"{n_others:,} more in Other" if n_others else "")
 
 
-def _scalars(merged: Kernels) -> dict[str, Scalar]:
+def _scalars(merged: Kernels, units: str) -> dict[str, Scalar]:
     if not len(merged):
         return {}
     all_ps, n_launches = int(merged.total_ps.sum()), int(merged.n_occurrences.sum())
@@ -212,13 +233,13 @@ def _scalars(merged: Kernels) -> dict[str, Scalar]:
                 quotient((all_ps, n_launches), ("ps", "count"), mean, "ps"),
             ),
             "tensor_core_fraction": Number(
-                tensor / all_ps, eligible_note, "", quotient((tensor, all_ps), "ps")
+                tensor / all_ps, eligible_note, f"Time on {units}", quotient((tensor, all_ps), "ps")
             ),
         },
     )
 
 
-def _verdict(merged: Kernels) -> Verdict | None:
+def _verdict(merged: Kernels, units: str = TENSOR_CORES) -> Verdict | None:
     """The kernel that takes the most time, unused tensor cores, and kernels that are too short."""
     if not len(merged):
         return None
@@ -232,7 +253,7 @@ def _verdict(merged: Kernels) -> Verdict | None:
     text = f"`{short_name(first)}` takes the most time: {time_text}."
     if share < _STANDS_OUT:
         text = f"No single kernel stands out: `{short_name(first)}` comes first with {time_text}."
-    idle = _without_tensor_cores(merged)
+    idle = _without_tensor_cores(merged, units)
     details = [*idle, *_too_short(merged)]
     row = merged.name.index(first)
     subject = Subject("by_kernel", "kernel", first, {"total_ps": float(by_name[first]), "fraction": share})
@@ -252,7 +273,7 @@ def _verdict(merged: Kernels) -> Verdict | None:
     )
 
 
-def _without_tensor_cores(merged: Kernels) -> list[str]:
+def _without_tensor_cores(merged: Kernels, units: str) -> list[str]:
     """Operations that could use tensor cores but launch no kernel that does."""
     uses: dict[str, bool] = {}
     total: dict[str, int] = {}
@@ -273,9 +294,9 @@ def _without_tensor_cores(merged: Kernels) -> list[str]:
         return []
     first = max(idle, key=lambda op: idle[op])
     return [
-        f"{format_fraction(lost / all_ps)} of the time is spent in operations that could run on tensor "
-        f"cores, in kernels that do not use them, mostly `{first}` ({format_time(idle[first])}). Compute in "
-        "bfloat16, float16 or TF32, and keep sizes multiples of 8 (16 for FP8)."
+        f"{format_fraction(lost / all_ps)} of the time is spent in operations that could run on {units}, in "
+        f"kernels that do not use them, mostly `{first}` ({format_time(idle[first])}). Compute in bfloat16, "
+        "float16 or TF32, and keep sizes multiples of 8 (16 for FP8)."
     ]
 
 
@@ -298,14 +319,14 @@ def available(session: Session) -> Availability:
     """Whether one of the first hosts has a GPU."""
     if any(session.get(planes, host).gpus for host in session.hosts[:_HOSTS_TO_CHECK]):
         return Availability()
-    return Availability(_REASON, _CAPTURE)
+    return Availability(_REASON, _CAPTURE, "no GPU")
 
 
 TOOL = Tool(
     name="kernel_stats",
     title="Kernel stats",
     group="Time",
-    summary="GPU kernels by time, launch, library and use of tensor cores",
+    summary="GPU kernels by time, launch, library and use of tensor or matrix cores",
     view=view,
     available=available,
     tables=TABLES,

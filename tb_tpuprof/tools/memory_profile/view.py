@@ -253,7 +253,7 @@ def available(session: Session) -> Availability:
     """Whether one of the first hosts traced an allocator; all hosts of a job run the same program."""
     if any(session.get(has_memory_events, host) for host in session.hosts[:_HOSTS_TO_CHECK]):
         return Availability()
-    return Availability(_REASON, _REMEDY)
+    return Availability(_REASON, _REMEDY, "not traced")
 
 
 TOOL = Tool(

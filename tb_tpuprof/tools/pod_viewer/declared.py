@@ -120,14 +120,14 @@ STRAGGLERS = TableSpec(
         ),
         number(
             "excess_ps",
-            "Slower by",
+            "Extra time",
             "ps",
             "By how much its own time exceeds the median of the others",
             formula="own time − median of the others",
         ),
         number(
             "excess_fraction",
-            "Slower by (share)",
+            "Extra share",
             "fraction",
             "The excess compared with the median of the others",
             formula="excess ÷ median of the others",
@@ -361,6 +361,12 @@ SCALARS = (
         "fraction",
         "Share of the step in which a core does nothing that was traced, mean per core",
         formula="idle or other ÷ step time",
+    ),
+    ScalarSpec(
+        "is_alike",
+        "Cores alike",
+        "",
+        "Whether no part differs between cores by more than 1% of the step; true for one core",
     ),
     ScalarSpec(
         "all_idle_fraction",

@@ -69,7 +69,7 @@ def verdict(pod: Pod, stragglers: Sequence[Straggler], limits: JobLimits | None 
         time = _time(pod)
         text = f"Of {time}, {largest.share} is {largest.word}. {only}" if largest else only
         return Verdict("warn" if copies >= _MUCH_WAITING else "unknown", text, color, waiting)
-    if _are_alike(pod):
+    if are_alike(pod):
         text = f"{all_of(len(pod.cores))} {_unit(pod)}s do the same work"
         text += f": of {_time(pod)} on each, {largest.share} is {largest.word}." if largest else "."
         return Verdict("warn" if copies >= _MUCH_WAITING else "good", text, color, waiting)
@@ -189,8 +189,8 @@ def _largest(pod: Pod, limits: JobLimits | None) -> _Largest | None:
     return _Largest(share, word, text.color)
 
 
-def _are_alike(pod: Pod) -> bool:
-    """Whether no part differs between cores by more than a hundredth of the step."""
+def are_alike(pod: Pod) -> bool:
+    """Whether no part differs between cores by more than a hundredth of the step; true for one core."""
     parts = pod.part_ps.mean(axis=1)
     return bool((parts.max(axis=0) - parts.min(axis=0)).max() <= _ALIKE * float(pod.total_ps.mean()))
 

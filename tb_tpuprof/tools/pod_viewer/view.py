@@ -11,6 +11,7 @@ from tb_tpuprof.analysis.pod.host import WHOLE, PodHost, pod_host
 from tb_tpuprof.analysis.pod.join import Pod, join
 from tb_tpuprof.analysis.pod.parts import Part
 from tb_tpuprof.analysis.pod.stragglers import Straggler, stragglers
+from tb_tpuprof.analysis.steps.clocks import clock_marks
 from tb_tpuprof.analysis.steps.diagnostics import annotate_remedy, trace_notices
 from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
@@ -20,7 +21,7 @@ from tb_tpuprof.tools.clocks import Clocks, clocks_of
 from tb_tpuprof.tools.facts import framework_of
 from tb_tpuprof.tools.payload import Diagnostic, Payload, Scalar, Table
 from tb_tpuprof.tools.pod_viewer import declared
-from tb_tpuprof.tools.pod_viewer.sentences import apart_text, verdict
+from tb_tpuprof.tools.pod_viewer.sentences import apart_text, are_alike, verdict
 from tb_tpuprof.tools.pod_viewer.tables import (
     cells_table,
     channels_table,
@@ -146,7 +147,7 @@ def _scalars(pod: Pod, step: int) -> dict[str, Scalar]:
         numbers["max_own_ps"] = Number(float(own_ps[slowest]), core_name(pod, slowest))
         numbers["median_own_ps"] = Number(float(np.median(own_ps)), "without waiting for others")
     numbers |= _shares(pod, rows, total or 1.0)
-    return fill_scalars(declared.SCALARS, {**numbers, "step": step})
+    return fill_scalars(declared.SCALARS, {**numbers, "is_alike": are_alike(pod), "step": step})
 
 
 def _whole_note(pod: Pod) -> str:
@@ -239,7 +240,16 @@ def available(session: Session) -> Availability:
     for host in session.hosts[:_HOSTS_TO_CHECK]:
         if len(session.get(steps, host)) or len(session.get(pod_host, host).steps):
             return Availability()
-    return Availability(_REASON, _remedy(session, session.hosts[:_HOSTS_TO_CHECK]))
+    return Availability(_REASON, _remedy(session, session.hosts[:_HOSTS_TO_CHECK]), "no steps")
+
+
+def badge(session: Session) -> str:
+    """How many hosts or cores hold the job up, where the pod is known."""
+    parts = session.known(pod_host, session.hosts)
+    if not parts or (len(parts) > 1 and not session.known(clock_marks, session.hosts)):
+        return ""
+    pod, slow_ones = _joined(session, parts, clocks_of(session, session.hosts))
+    return f"{len(slow_ones)} slow" if pod.step_names and slow_ones else ""
 
 
 def _remedy(session: Session, hosts: tuple[str, ...]) -> str:
@@ -254,6 +264,7 @@ TOOL = Tool(
     summary="Cores compared: how they spend step time, which ones wait, and which is the straggler",
     view=view,
     available=available,
+    badge=badge,
     params=declared.PAGE_PARAMS,
     tables=declared.PAGE_TABLES,
     scalars=declared.SCALARS,

@@ -359,7 +359,7 @@ def available(session: Session) -> Availability:
     """
     if any(session.get(has_iterators, host) for host in session.hosts[:_HOSTS_TO_CHECK]):
         return Availability()
-    return Availability(_REASON, _REMEDY)
+    return Availability(_REASON, _REMEDY, "no tf.data")
 
 
 TOOL = Tool(

@@ -210,7 +210,7 @@ def _missing(search: GraphSearch) -> str:
 def available(session: Session) -> Availability:
     """Whether there is a graph next to the run. Graphs of a file are cached until the file changes."""
     search = session.graphs.search()
-    return Availability() if search.places else Availability(_missing(search), _REMEDY)
+    return Availability() if search.places else Availability(_missing(search), _REMEDY, "no TF graph")
 
 
 TOOL = Tool(

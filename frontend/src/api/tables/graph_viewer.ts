@@ -117,8 +117,7 @@ export const GRAPH_VIEWER = {
         },
       ),
     },
-    scalars: {
-    },
+    scalars: {},
   },
   text: {
     tables: {

@@ -152,6 +152,7 @@ export const POD_VIEWER = {
       wait_fraction: scalar('wait_fraction', true),
       copy_wait_fraction: scalar('copy_wait_fraction', true),
       idle_fraction: scalar('idle_fraction', false),
+      is_alike: scalar('is_alike', false),
       all_idle_fraction: scalar('all_idle_fraction', true),
       step: scalar('step', false),
     },
@@ -204,6 +205,7 @@ export const POD_VIEWER = {
       wait_fraction: scalar('wait_fraction', true),
       copy_wait_fraction: scalar('copy_wait_fraction', true),
       idle_fraction: scalar('idle_fraction', false),
+      is_alike: scalar('is_alike', false),
       all_idle_fraction: scalar('all_idle_fraction', true),
       step: scalar('step', false),
     },
@@ -218,7 +220,6 @@ export const POD_VIEWER = {
         {},
       ),
     },
-    scalars: {
-    },
+    scalars: {},
   },
 };

@@ -188,8 +188,7 @@ export const TRACE_VIEWER = {
         {},
       ),
     },
-    scalars: {
-    },
+    scalars: {},
   },
   search: {
     tables: {

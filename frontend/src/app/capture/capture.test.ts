@@ -57,12 +57,16 @@ describe('targets', () => {
     expect(splitTargets(' grpc://a:1, b:2\nGRPC://c:3/ ,, ')).toEqual(['a:1', 'b:2', 'c:3']);
   });
 
-  it.each(['localhost:9012', 'grpc://10.0.0.1:8466', 'grpcs://w0:443', '[::1]:9012', 'a.b-c_d:65535', 'a:1,b:1'])(
-    '%s is fine',
-    (targets) => {
-      expect(checkTargets({ ...NO_TARGETS, targets })).toEqual({});
-    },
-  );
+  it.each([
+    'localhost:9012',
+    'grpc://10.0.0.1:8466',
+    'grpcs://w0:443',
+    '[::1]:9012',
+    'a.b-c_d:65535',
+    'a:1,b:1',
+  ])('%s is fine', (targets) => {
+    expect(checkTargets({ ...NO_TARGETS, targets })).toEqual({});
+  });
 
   it.each([
     ['', 'host:port'],

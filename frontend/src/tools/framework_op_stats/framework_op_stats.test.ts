@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Payload } from '../../api/types';
 import type { TableColumn } from '../../widgets/table/model';
-import { isPath, shownShares } from '../donuts';
+import { isOneSided, shownShares, type Donut } from '../donuts';
 import { payloadOf, tableFor } from '../testing';
 import { countsIdle, donutsOf, initialView, TABLES } from './model';
 
@@ -23,20 +23,23 @@ function sharesOf(rows: Partial<Record<Name, [string, number][]>>): Payload {
 }
 
 describe('donuts', () => {
-  it('distinguish paths, whose ends count, from types of kernels', () => {
-    expect(['Iterator::Root::Map', 'a/b/Relu', 'jit(f)/add', '/src/train.py:12'].map(isPath)).toEqual([
-      true,
-      true,
-      true,
-      true,
-    ]);
-    expect(
-      ['void Eigen::internal::EigenMetaKernel<float>', 'PyFunc', 'a::', '/', 'TensorFlow / Eigen'].map(
-        isPath,
-      ),
-    ).toEqual([false, false, false, false, false]);
+  it('become bars where one slice is nearly all', () => {
+    const of = (...fractions: number[]): Donut => ({
+      name: 'by',
+      title: '',
+      note: '',
+      timeName: '',
+      slices: fractions.map((fraction, i) => ({
+        name: `${i}`,
+        title: '',
+        label: '',
+        token: '',
+        timePs: 1,
+        fraction,
+      })),
+    });
+    expect([of(1), of(0.05, 0.95), of(0.5, 0.5)].map(isOneSided)).toEqual([true, true, false]);
   });
-
   it('exist for sides with time, device first, idle and other gray', () => {
     const donuts = donutsOf(
       sharesOf({

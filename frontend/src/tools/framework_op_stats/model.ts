@@ -24,6 +24,18 @@ const HIDDEN_AT_FIRST: readonly OpColumn[] = [
   'eager',
 ];
 
+/** What an operation is and its time come first. */
+export const ORDER: readonly OpColumn[] = [
+  'operation',
+  'type',
+  'host_or_device',
+  'total_self_time_ps',
+  'device_self_fraction',
+  'host_self_fraction',
+  'n_occurrences',
+  'total_time_ps',
+];
+
 /** The donuts with something to show, in the order device before host, types before operations. */
 export function donutsOf(payload: Payload): Donut[] {
   return DONUTS.flatMap((spec) => donutOf(spec.name, readTable(payload, spec), 'self_time_ps'));

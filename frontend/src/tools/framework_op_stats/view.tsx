@@ -6,9 +6,9 @@ import type { Payload } from '../../api/types';
 import { Section, Tiles } from '../../widgets/summary';
 import { parseView, viewChange } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
-import { Donut } from '../donut';
-import { idleColumns, sideToken, tableData, type ToolProps } from '../tool';
-import { countsIdle, donutsOf, initialView, TABLES, TOTALS } from './model';
+import { ShareCharts } from '../donut';
+import { idleColumns, inOrder, sideToken, tableData, type ToolProps } from '../tool';
+import { countsIdle, donutsOf, initialView, ORDER, TABLES, TOTALS } from './model';
 import './style.css';
 
 type ViewProps = Pick<ToolProps, 'params' | 'setParams' | 'info'>;
@@ -36,7 +36,7 @@ function Operations({
   setParams,
 }: { ops: RowsOf<typeof TABLES.ops> } & Omit<ViewProps, 'info'>): VNode {
   const { table } = ops;
-  const data = useMemo(() => tableData(table), [table]);
+  const data = useMemo(() => inOrder(tableData(table), ORDER), [table]);
   const initial = useMemo(() => initialView(data, idleColumns(data)), [data]);
   const view = useMemo(() => parseView(params, initial), [params, initial]);
   return (
@@ -69,11 +69,7 @@ export function OpStatsView({ payload, ...props }: { payload: Payload } & ViewPr
           note="self time"
           end={<IdleSwitch {...props} />}
         >
-          <div class="donuts">
-            {donuts.map((donut) => (
-              <Donut key={donut.name} donut={donut} onPick={(name) => pick(donut.name, name)} />
-            ))}
-          </div>
+          <ShareCharts donuts={donuts} onPick={pick} />
         </Section>
       )}
       <Operations ops={ops} params={props.params} setParams={props.setParams} />

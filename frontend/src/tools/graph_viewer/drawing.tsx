@@ -10,7 +10,6 @@ import { GraphButtons, useLinkedView, usePlaced } from '../graph_frame';
 import { useHands, useSize } from '../graph_hands';
 import { saveImage } from '../graph_image';
 import {
-  firstView,
   fitView,
   revealView,
   transformOf,
@@ -35,7 +34,8 @@ import { MOST_NAME, type Frame, type Link, type Placed, type Point } from './pla
 const HEIGHT_PX = 560;
 const PADDING_PX = 12;
 const TITLE_PX = 14;
-/** The initial view has at least this scale: names are small. */
+/** A graph that fits at this scale opens whole; of a larger one a part opens, at a scale that is easy to read. */
+const LEAST_WHOLE_SCALE = 0.5;
 const READABLE_SCALE = 0.85;
 
 const KEYS = [
@@ -187,10 +187,10 @@ function Arrows(): VNode {
   );
 }
 
-/** The whole graph if that is legible, else the surroundings of the central instruction. */
+/** The whole graph if it is not too large, else the surroundings of the central instruction. */
 function openingView(placed: Placed, room: Size, middle: Point): View {
-  const view = firstView(placed, room, middle);
-  return view.scale >= READABLE_SCALE ? view : viewAround(placed, room, middle, READABLE_SCALE);
+  const all = fitView(placed, room);
+  return all.scale >= LEAST_WHOLE_SCALE ? all : viewAround(placed, room, middle, READABLE_SCALE);
 }
 
 function Shapes({

@@ -14,7 +14,7 @@ import { Segments } from '../../widgets/segments';
 import { Section } from '../../widgets/summary';
 import { PLAIN_VIEW } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
-import { idleColumns, tableData, type ToolProps } from '../tool';
+import { idleColumns, inOrder, tableData, type ToolProps } from '../tool';
 import { Drawer } from './drawer';
 import { Drawing } from './drawing';
 import { Finder } from './finder';
@@ -49,6 +49,17 @@ const MONO: readonly (ColumnOf<typeof TABLES.hot> | ColumnOf<typeof TABLES.compu
   'op_name',
   'computation',
   'callers',
+];
+
+/** What an instruction is, its time and where it comes from first. */
+const ORDER: readonly ColumnOf<typeof TABLES.hot>[] = [
+  'name',
+  'opcode',
+  'time_ps',
+  'time_fraction',
+  'op_name',
+  'n_occurrences',
+  'shape',
 ];
 
 function Files({ chosen, run, hosts, params }: { chosen: Chosen } & Omit<LinkProps, 'setParams'>): VNode {
@@ -213,7 +224,7 @@ function List({
 }): VNode | null {
   const { table } = rows;
   const nameAt = rows.text('name');
-  const data = useMemo(() => tableData(table), [table]);
+  const data = useMemo(() => inOrder(tableData(table), ORDER), [table]);
   const view = useMemo(
     () => ({ ...PLAIN_VIEW, hidden: new Set(idleColumns(data).filter((name) => name !== 'name')) }),
     [data],

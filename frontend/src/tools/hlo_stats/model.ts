@@ -60,6 +60,23 @@ const HIDDEN_AT_FIRST: readonly OpColumn[] = [
   'device_time_fraction',
   'all_memories_flops_per_byte',
   'nearest_limit',
+  'avg_self_time_ps',
+  'memory_bandwidth_bytes_per_s',
+  'operational_intensity_flops_per_byte',
+];
+
+/** What an operation is, its time and what limits it come first. */
+export const ORDER: readonly OpColumn[] = [
+  'op',
+  'program',
+  'category',
+  'total_self_time_ps',
+  'self_fraction',
+  'bound_by',
+  'flop_rate_flops_per_s',
+  'provenance',
+  'n_occurrences',
+  'source',
 ];
 
 /** Pies with information: not those of a single slice, but always the first. */

@@ -6,11 +6,10 @@ import type { Payload } from '../../api/types';
 import { Section, Tiles } from '../../widgets/summary';
 import { parseView, viewChange, type TableColumn } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
-import { Tail } from '../../widgets/tail';
-import { Donut } from '../donut';
+import { ShareCharts } from '../donut';
 import { OpCard } from '../op_card';
-import { idleColumns, opChoice, rowOfOp, tableData, type ToolProps } from '../tool';
-import { donutsOf, filterOf, initialView, TABLES, TOTALS } from './model';
+import { idleColumns, inOrder, opChoice, rowOfOp, tableData, type ToolProps } from '../tool';
+import { donutsOf, filterOf, initialView, ORDER, TABLES, TOTALS } from './model';
 
 type ViewProps = Pick<ToolProps, 'params' | 'setParams'>;
 
@@ -18,17 +17,16 @@ type Ops = RowsOf<typeof TABLES.ops>;
 
 function Operations({ ops, params, setParams }: { ops: Ops } & ViewProps): VNode {
   const { table } = ops;
-  const data = useMemo(() => tableData(table), [table]);
+  const data = useMemo(() => inOrder(tableData(table), ORDER), [table]);
   const initial = useMemo(() => initialView(data, idleColumns(data)), [data]);
   const view = useMemo(() => parseView(params, initial), [params, initial]);
   const { program = '', op } = params;
   const chosenRow = useMemo(() => (op ? rowOfOp(ops, program, op) : -1), [ops, op, program]);
   const choose = (row: number): void => setParams(opChoice(ops, row, row === chosenRow), 'push');
-  const render = (column: TableColumn, _row: number, text: string): VNode | undefined => {
-    if (column.name === 'provenance' || column.name === 'source') return <Tail text={text} />;
+  const render = (column: TableColumn, _row: number, text: string, full: string): VNode | undefined => {
     if (column.name !== 'op') return undefined;
     return (
-      <span class="text-link" data-tip={`${text}\nShow its details`}>
+      <span class="text-link" data-tip={`${full}\nShow its details`}>
         {text}
       </span>
     );
@@ -76,11 +74,7 @@ export function HloStatsView({
               tip="Self time of all operations, summed by category, operation, limiting resource and source line"
               note="self time of operations"
             >
-              <div class="donuts">
-                {donuts.map((donut) => (
-                  <Donut key={donut.name} donut={donut} onPick={(name) => pick(donut.name, name)} />
-                ))}
-              </div>
+              <ShareCharts donuts={donuts} onPick={pick} areBars />
             </Section>
           )}
           <Operations ops={ops} params={params} setParams={setParams} />

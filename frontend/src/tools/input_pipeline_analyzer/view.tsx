@@ -12,7 +12,6 @@ import { openTool } from '../../state/selection';
 import { RichText } from '../../widgets/rich_text';
 import { DiagnosticsList, noticesOf } from '../../widgets/states';
 import { Facts, Section, Tiles } from '../../widgets/summary';
-import { Tail } from '../../widgets/tail';
 import {
   parseView,
   PLAIN_VIEW,
@@ -117,7 +116,6 @@ function InputOps({
   const category = ops.text('category');
   const token = (row: number): string => tokens.get(category(row)) ?? '--c-idle';
   const customCell = (column: TableColumn, row: number, text: string): VNode | undefined => {
-    if (column.name === 'operation') return <Tail text={text} />;
     return column.name === 'category' ? <Dotted text={text} token={token(row)} /> : undefined;
   };
   return (
@@ -197,11 +195,7 @@ export function InputPipelineView({ payload, params, setParams }: ViewProps): VN
       )}
       <AdviceList items={adviceOf(payload)} tokens={tokens} />
       {hosts.n_rows > 1 && (
-        <HostsSection
-          table={hosts}
-          note="longest wait first; click one to show only it"
-          barToken="--c-input"
-        />
+        <HostsSection table={hosts} note="longest wait first; click one to show only it" />
       )}
       {hasInputOps(payload) && <InputOps ops={ops} tokens={tokens} {...link} />}
       {notices.length > 0 && (

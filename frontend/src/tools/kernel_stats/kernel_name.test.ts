@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { shortKernel } from './kernel_name';
+import { shortKernel, shortKernels } from './kernel_name';
 
 const map = (type: string): string =>
   `Eigen::TensorMap<Eigen::Tensor<${type}, 1, 1, long>, 16, Eigen::MakePointer>`;
@@ -42,5 +42,20 @@ describe('a kernel’s short name', () => {
       '',
     ])
       expect(shortKernel(name)).toBe(name);
+  });
+});
+
+describe('short names of several kernels', () => {
+  it('are told apart by a word where they would be equal', () => {
+    const side = (name: string): string =>
+      eigen(
+        `Eigen::TensorCwiseUnaryOp<Eigen::internal::scalar_${name}<Eigen::half, Eigen::half, Eigen::internal::scalar_product_op<Eigen::half, Eigen::half>, false>, ${map('Eigen::half const')} const>`,
+      );
+    const labels = shortKernels([side('left'), side('right'), 'gemm']);
+    expect([...labels.values()]).toEqual([
+      'Eigen product<half, half> (scalar_left)',
+      'Eigen product<half, half> (scalar_right)',
+      'gemm',
+    ]);
   });
 });

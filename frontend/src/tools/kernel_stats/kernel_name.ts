@@ -38,3 +38,39 @@ export function shortKernel(name: string): string {
   const computed = upTo(',', EIGEN_ELEMENTWISE.exec(assigned)?.[1] ?? assigned);
   return `Eigen ${(EIGEN_WITH_SCALAR.exec(computed)?.[1] ?? computed).replace(EIGEN_OPERATION, '$1$2<')}`;
 }
+
+function wordsOf(name: string): Set<string> {
+  return new Set(name.match(/\w+/g));
+}
+
+/** The word of a name that fewest of the names have, the longest of several; empty: all have the same words. */
+function rarestWord(name: string, names: readonly string[]): string {
+  const others = names.filter((other) => other !== name).map(wordsOf);
+  let rarest = '';
+  let least = others.length;
+  for (const word of wordsOf(name)) {
+    const nSharing = others.filter((words) => words.has(word)).length;
+    if (nSharing < least || (nSharing === least && rarest && word.length > rarest.length)) {
+      rarest = word;
+      least = nSharing;
+    }
+  }
+  return rarest;
+}
+
+/** Short names of kernels; where several would read the same, a word of the name tells them apart. */
+export function shortKernels(names: Iterable<string>): Map<string, string> {
+  const byShort = new Map<string, string[]>();
+  for (const name of new Set(names)) {
+    const short = shortKernel(name);
+    byShort.set(short, [...(byShort.get(short) ?? []), name]);
+  }
+  const labels = new Map<string, string>();
+  for (const [short, group] of byShort) {
+    for (const name of group) {
+      const word = group.length > 1 ? rarestWord(name, group) : '';
+      labels.set(name, word ? `${short} (${word})` : short);
+    }
+  }
+  return labels;
+}

@@ -67,7 +67,22 @@ export function isComputed(kernels: Kernels, row: number): boolean {
   return kernels.flag('is_occupancy_computed')(row);
 }
 
+/** What a kernel is, its time and how well it uses the device come first. */
+export const ORDER: readonly KernelColumn[] = [
+  'kernel',
+  'op',
+  'total_ps',
+  'fraction',
+  'n_occurrences',
+  'avg_ps',
+  'uses_tensor_cores',
+  'occupancy_fraction',
+  'is_tensor_core_eligible',
+  'max_ps',
+];
+
 const HIDDEN_AT_FIRST: readonly KernelColumn[] = [
+  'rank',
   'is_occupancy_computed',
   'static_shared_bytes',
   'dynamic_shared_bytes',

@@ -4,24 +4,24 @@
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { readTable, readTiles } from '../../api/declared';
-import type { Payload } from '../../api/types';
+import type { Payload, Table as PayloadTable } from '../../api/types';
 import { canOpen } from '../../state/catalog';
 import { openTool } from '../../state/selection';
 import { Segments } from '../../widgets/segments';
 import { Section, Tiles } from '../../widgets/summary';
-import { Tail } from '../../widgets/tail';
-import { parseView, viewChange, type TableColumn } from '../../widgets/table/model';
+import { parseView, viewChange, type TableColumn, type TableData } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
-import { Donut } from '../donut';
+import { ShareCharts } from '../donut';
 import { donutOf } from '../donuts';
-import { shortKernel } from './kernel_name';
-import { idleColumns, tableData, type ToolProps } from '../tool';
+import { shortKernel, shortKernels } from './kernel_name';
+import { idleColumns, inOrder, tableData, type ToolProps } from '../tool';
 import {
   GROUPINGS,
   groupingOf,
   initialView,
   isComputed,
   longestLaunch,
+  ORDER,
   TABLES,
   TOTALS,
   withoutTable,
@@ -32,20 +32,37 @@ import {
 
 type ViewProps = Pick<ToolProps, 'params' | 'setParams'>;
 
+/** The mark of a computed occupancy. */
+const COMPUTED_PX = 16;
+
+/** The table with its columns by use and kernels by their short names. */
+function kernelData(table: PayloadTable, labelOf: (kernel: string) => string): TableData {
+  const data = inOrder(tableData(table), ORDER);
+  const shown = (column: TableColumn): TableColumn => {
+    if (column.name === 'kernel') return { ...column, label: labelOf };
+    return column.name === 'occupancy_fraction' ? { ...column, extraPx: COMPUTED_PX } : column;
+  };
+  return { ...data, columns: data.columns.map(shown) };
+}
+
 function KernelTable({
   grouped,
   kernels,
   grouping,
+  labelOf,
   params,
   setParams,
-}: { grouped: Grouped; kernels: Kernels; grouping: Grouping } & ViewProps): VNode {
+}: {
+  grouped: Grouped;
+  kernels: Kernels;
+  grouping: Grouping;
+  labelOf: (kernel: string) => string;
+} & ViewProps): VNode {
   const { table, nameOf } = grouped;
-  const data = useMemo(() => tableData(table), [table]);
+  const data = useMemo(() => kernelData(table, labelOf), [table, labelOf]);
   const initial = useMemo(() => initialView(data, idleColumns(data)), [data]);
   const view = useMemo(() => parseView(params, initial), [params, initial]);
   const render = (column: TableColumn, row: number, text: string): VNode | undefined => {
-    if (column.name === 'op' && !text.startsWith('(')) return <Tail text={text} />;
-    if (column.name === 'kernel') return <>{shortKernel(text)}</>;
     if (column.name === 'occupancy_fraction' && isComputed(kernels, row))
       return (
         <span
@@ -99,12 +116,16 @@ export function KernelStatsView({ payload, params, setParams }: { payload: Paylo
   const kernels = useMemo(() => readTable(payload, TABLES.kernels), [payload]);
   const grouped = useMemo(() => grouping.read(payload), [payload, grouping]);
   const { table } = grouped;
+  const labelOf = useMemo(() => {
+    const labels = shortKernels(kernels.texts('kernel').strings);
+    return (kernel: string): string => labels.get(kernel) ?? shortKernel(kernel);
+  }, [kernels]);
   const donuts = useMemo(
     () => [
-      ...donutOf('kernel', readTable(payload, TABLES.top_kernels), 'total_ps', shortKernel),
+      ...donutOf('kernel', readTable(payload, TABLES.top_kernels), 'total_ps', labelOf),
       ...donutOf('library', readTable(payload, TABLES.top_libraries), 'total_ps'),
     ],
-    [payload],
+    [payload, labelOf],
   );
   const pick = (column: string, name: string): void =>
     setParams({ ...withoutTable(params), by: undefined, [`f.${column}`]: `=${name}` }, 'push');
@@ -120,11 +141,7 @@ export function KernelStatsView({ payload, params, setParams }: { payload: Paylo
           tip="Time of all kernels, summed by kernel and by library"
           note="kernel time"
         >
-          <div class="donuts">
-            {donuts.map((donut) => (
-              <Donut key={donut.name} donut={donut} onPick={(name) => pick(donut.name, name)} />
-            ))}
-          </div>
+          <ShareCharts donuts={donuts} onPick={pick} />
         </Section>
       )}
       <Section
@@ -132,7 +149,7 @@ export function KernelStatsView({ payload, params, setParams }: { payload: Paylo
         note={table.note || 'on all chosen hosts'}
         end={<Segments label="Group by" choices={GROUPINGS} chosen={grouping.name} onChoose={choose} />}
       >
-        <KernelTable {...{ grouped, kernels, grouping, params, setParams }} />
+        <KernelTable {...{ grouped, kernels, grouping, labelOf, params, setParams }} />
       </Section>
     </>
   );

@@ -14,7 +14,9 @@ import { HEIGHT_PX, historyOption, LEFT_PX, RIGHT_PX, seriesOf } from './history
 import {
   clamped,
   dragged,
+  drawnWindow,
   hiddenAtFirst,
+  levelBefore,
   moved,
   pointsOf,
   SCALARS,
@@ -84,14 +86,15 @@ function Selection({ drag }: { drag: Drag }): VNode {
 
 function ZoomButtons({
   window,
+  isWhole,
   tracePs,
   onWindow,
 }: {
   window: Window;
+  isWhole: boolean;
   tracePs: number;
   onWindow: (window: Window | null) => void;
 }): VNode {
-  const isWhole = window.startPs <= 0 && window.endPs >= tracePs;
   const button = (label: string, text: string, next: () => Window | null, disabled = false): VNode => (
     <button
       type="button"
@@ -108,20 +111,27 @@ function ZoomButtons({
     <span class="mp-zoom" role="group" aria-label="Zoom">
       {button('Zoom in', '+', () => moved(window, 0.5, 0, tracePs))}
       {button('Zoom out', '−', () => moved(window, 2, 0, tracePs), isWhole)}
-      {button('Earlier', '‹', () => moved(window, 1, -0.5, tracePs), window.startPs <= 0)}
+      {button('Earlier', '‹', () => moved(window, 1, -0.5, tracePs), isWhole || window.startPs <= 0)}
       {button('Later', '›', () => moved(window, 1, 0.5, tracePs), window.endPs >= tracePs)}
-      {button('Whole capture', 'All', () => null, isWhole)}
+      {button('All: whole capture', 'All', () => null, isWhole)}
     </span>
   );
 }
 
 export function HistorySection({ payload, memory, setParams }: HistoryProps): VNode {
-  const window = windowOf(payload);
-  const tracePs = readNumber(payload, SCALARS.trace_duration_ps) ?? window.endPs;
+  const asked = windowOf(payload);
+  const tracePs = readNumber(payload, SCALARS.trace_duration_ps) ?? asked.endPs;
+  const isWhole = asked.startPs <= 0 && asked.endPs >= tracePs;
   const atPs = readNumber(payload, SCALARS.at_ps) ?? 0;
   const [hidden, setHidden] = useState<ReadonlySet<string>>(() => hiddenAtFirst(memory));
   const timeline = useMemo(() => readTable(payload, TABLES.timeline), [payload]);
-  const points = useMemo(() => clamped(pointsOf(timeline), window), [payload]);
+  const { points, window, nBefore } = useMemo(() => {
+    const after = pointsOf(timeline);
+    const drawn = isWhole ? drawnWindow(after, asked) : asked;
+    const before = isWhole ? levelBefore(timeline, after, drawn.startPs) : null;
+    const inside = clamped(after, drawn);
+    return { points: before ? [before, ...inside] : inside, window: drawn, nBefore: before ? 1 : 0 };
+  }, [payload]);
   const show = (next: Window | null): void => setParams(windowParams(next, tracePs), 'push');
   const { drag, handlers } = useDrag(({ from, to }) => {
     const next = dragged(window, from, to);
@@ -141,7 +151,7 @@ export function HistorySection({ payload, memory, setParams }: HistoryProps): VN
   const controls = (
     <>
       <Legend items={items} hidden={hidden} onToggle={toggle} />
-      <ZoomButtons window={window} tracePs={tracePs} onWindow={show} />
+      <ZoomButtons window={window} isWhole={isWhole} tracePs={tracePs} onWindow={show} />
     </>
   );
   const label = `Memory in use: ${memory?.name ?? ''} from ${format(window.startPs, 'ps')} to ${format(window.endPs, 'ps')}, peak ${format(memory?.peakBytes ?? null, 'bytes')}`;
@@ -157,7 +167,7 @@ export function HistorySection({ payload, memory, setParams }: HistoryProps): VN
           label={label}
           height={HEIGHT_PX}
           optionKey={`${[...hidden].join()}|${memory?.fullName}|${window.startPs}|${window.endPs}|${atPs}|${points.length}|${payload.run}`}
-          option={(color) => historyOption({ timeline, points, window, hidden, atPs }, color)}
+          option={(color) => historyOption({ timeline, points, window, hidden, nBefore, atPs }, color)}
         />
         {drag && Math.abs(drag.to - drag.from) > 0.005 && <Selection drag={drag} />}
       </div>

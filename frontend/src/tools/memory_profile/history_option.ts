@@ -12,7 +12,7 @@ export const RIGHT_PX = 52;
 export const HEIGHT_PX = 300;
 
 export const SERIES = [
-  { name: 'stack', title: 'Stack', token: '--q-3' },
+  { name: 'stack', title: 'Stack', token: '--q-6' },
   { name: 'heap', title: 'Heap', token: '--q-0' },
   { name: 'free', title: 'Free', token: '--c-idle' },
   { name: 'held', title: 'Reserved by the allocator', token: '--q-2' },
@@ -41,10 +41,14 @@ export interface History {
   points: readonly Point[];
   window: Window;
   hidden: ReadonlySet<string>;
+  /** 1 if the first point is the level before the capture's first event, else 0. */
+  nBefore: number;
   /** The moment that the table below shows. */
   atPs: number;
 }
 
+/** Named as in the table of what is in use. */
+const BEFORE = '(allocated before the capture)';
 const LONGEST = 64;
 
 /** The end of a long name, where operations differ; the table below has the full name. */
@@ -67,21 +71,31 @@ function factsOf(timeline: Timeline, row: number): [string, string][] {
   return facts.filter(([, text]) => text !== '');
 }
 
+/** The level at a point, a line for each series. */
+function levelsAt(points: readonly Point[], point: Point | undefined, color: Colors): TipLine[] {
+  return seriesOf(points).map(({ name, title, token }) => ({
+    color: color(token),
+    name: title,
+    value: format(point?.[name] ?? null, name === 'fragmentation' ? 'fraction' : 'bytes'),
+  }));
+}
+
 /** The event at a point, and the level after it. */
-function tip({ timeline, points }: History, color: Colors): (params: { dataIndex: number }[]) => HTMLElement {
+function tip(
+  { timeline, points, nBefore }: History,
+  color: Colors,
+): (params: { dataIndex: number }[]) => HTMLElement {
   return (params) => {
-    const row = Math.min(params[0]?.dataIndex ?? 0, timeline.length - 1);
-    const point = points[row];
+    const index = params[0]?.dataIndex ?? 0;
+    const row = Math.min(index - nBefore, timeline.length - 1);
+    const point = points[Math.min(index, points.length - 1)];
+    if (row < 0) return tipElement(BEFORE, levelsAt(points, point, color));
     const facts: TipLine[] = factsOf(timeline, row).map(([name, text]) => ({
       color: 'transparent',
       name,
       value: tailOf(text),
     }));
-    const levels = seriesOf(points).map(({ name, title, token }) => ({
-      color: color(token),
-      name: title,
-      value: format(point?.[name] ?? null, name === 'fragmentation' ? 'fraction' : 'bytes'),
-    }));
+    const levels = levelsAt(points, point, color);
     const when = format(timeline.number('start_ps')(row), 'ps');
     return tipElement(`${timeline.text('activity')(row)} · ${when}`, [...facts, ...levels]);
   };
@@ -207,7 +221,7 @@ export function historyOption(history: History, color: Colors): EChartsCoreOptio
       {
         type: 'value',
         show: hasFragmentation,
-        name: 'scattered, %',
+        name: `${FRAGMENTATION.title}, %`,
         min: 0,
         max: 100,
         splitNumber: 2,

@@ -5,7 +5,9 @@ import { seriesOf } from './history_option';
 import {
   clamped,
   dragged,
+  drawnWindow,
   hiddenAtFirst,
+  levelBefore,
   memoriesOf,
   moved,
   pointsOf,
@@ -59,6 +61,40 @@ describe('the history', () => {
       [3_000_000, 9],
     ]);
     expect(clamped([], window)).toEqual([]);
+  });
+
+  it('of a capture that is empty for long begins shortly before the first event', () => {
+    const point = { ps: 2_000_000, stack: 0, heap: 9, free: 1, held: null, fragmentation: 0 };
+    expect(drawnWindow([point], window)).toEqual({ startPs: 1_960_000, endPs: 3_000_000 });
+    expect(drawnWindow([{ ...point, ps: 1_100_000 }], window)).toBe(window);
+    expect(drawnWindow([], window)).toBe(window);
+  });
+
+  it('begins with what was allocated before the capture', () => {
+    const before = (activity: string, size: number | null): unknown => {
+      const timeline = readTable(
+        payloadOf({
+          tables: {
+            timeline: tableFor(TABLES.timeline, {
+              start_ps: [2_000_000],
+              stack_bytes: [0],
+              heap_bytes: [9],
+              free_bytes: [1],
+              fragmentation_fraction: [0.5],
+              activity: [activity],
+              allocation_bytes: [size],
+            }),
+          },
+        }),
+        TABLES.timeline,
+      );
+      const level = levelBefore(timeline, pointsOf(timeline), 1_960_000);
+      return level && [level.ps, level.heap, level.free];
+    };
+    expect(before('Allocation', 4)).toEqual([1_960_000, 5, 5]);
+    expect(before('Deallocation', 1)).toEqual([1_960_000, 10, 0]);
+    expect(before('Allocation', 9)).toBeNull(); // nothing was in use
+    expect(before('Allocation', null)).toBeNull();
   });
 
   it('hides free memory at first if it would flatten all else', () => {

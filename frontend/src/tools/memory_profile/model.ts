@@ -84,6 +84,31 @@ export function clamped(points: readonly Point[], window: Window): Point[] {
   return last && last.ps < window.endPs ? [...inside, { ...last, ps: window.endPs }] : inside;
 }
 
+/** Events that fill less of the capture than this leave a chart mostly empty. */
+const MOST_EMPTY = 0.1;
+/** The part of the drawn window that is left for the level before the first event. */
+const LEAD = 0.04;
+
+/** The whole capture as it is drawn: from shortly before the first event, if nothing happens for long. */
+export function drawnWindow(points: readonly Point[], window: Window): Window {
+  const first = points[0]?.ps ?? 0;
+  const length = window.endPs - window.startPs;
+  if (first - window.startPs < MOST_EMPTY * length || first >= window.endPs) return window;
+  return { startPs: Math.round(first - LEAD * (window.endPs - first)), endPs: window.endPs };
+}
+
+/** The level before the first event, at a moment before it; null: nothing was in use, or it is unknown. */
+export function levelBefore(timeline: Timeline, points: readonly Point[], atPs: number): Point | null {
+  const first = points[0];
+  const size = timeline.length ? timeline.number('allocation_bytes')(0) : null;
+  if (!first || size === null || atPs >= first.ps) return null;
+  const added = timeline.text('activity')(0) === 'Deallocation' ? -Math.abs(size) : Math.abs(size);
+  const heap = first.heap - added;
+  if (heap < 0 || heap + first.stack === 0) return null;
+  const free = first.free === null ? null : first.free + added;
+  return { ...first, ps: atPs, heap, free, fragmentation: null };
+}
+
 /**
  * The part of a window between two shares of its width, dragged in either direction; null: too narrow to be
  * intended.

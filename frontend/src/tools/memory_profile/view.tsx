@@ -9,7 +9,6 @@ import type { Payload } from '../../api/types';
 import { canOpen } from '../../state/catalog';
 import { openTool } from '../../state/selection';
 import { Section, Tiles } from '../../widgets/summary';
-import { Tail } from '../../widgets/tail';
 import {
   parseView,
   PLAIN_VIEW,
@@ -30,23 +29,24 @@ type ViewProps = Pick<ToolProps, 'params' | 'setParams'>;
 type Active = RowsOf<typeof TABLES.active>;
 type ActiveColumn = ColumnOf<typeof TABLES.active>;
 
-const HIDDEN_AT_FIRST: readonly ActiveColumn[] = ['event', 'requested_bytes'];
+const HIDDEN_AT_FIRST: readonly ActiveColumn[] = ['event', 'requested_bytes', 'region', 'step'];
 const TOTALS: readonly ActiveColumn[] = ['total_bytes', 'fraction', 'n_occurrences'];
 const MONO: readonly ActiveColumn[] = ['op', 'shape'];
 
-/** Totals are set in bold: they need more room than the cells above. */
-function roomForTotals(data: TableData): TableData {
-  return {
-    ...data,
-    columns: data.columns.map((column) =>
-      column.name === 'total_bytes' ? { ...column, extraPx: 16 } : column,
-    ),
+/** An allocation whose operation the trace does not name says so. */
+function withOp(data: TableData): TableData {
+  const named = (column: TableColumn): TableColumn => {
+    if (column.name !== 'op') return column;
+    const filled: TableColumn = { ...column, cell: (row) => column.cell(row) ?? '(no op recorded)' };
+    delete filled.words;
+    return filled;
   };
+  return { ...data, columns: data.columns.map(named) };
 }
 
 function ActiveTable({ rows, host, params, setParams }: { rows: Active; host: string } & ViewProps): VNode {
   const { table } = rows;
-  const data = useMemo(() => roomForTotals(tableData(table)), [table]);
+  const data = useMemo(() => withOp(tableData(table)), [table]);
   const initial = useMemo(
     () => ({
       ...PLAIN_VIEW,
@@ -57,7 +57,6 @@ function ActiveTable({ rows, host, params, setParams }: { rows: Active; host: st
   const view = useMemo(() => parseView(params, initial), [params, initial]);
   const [startPs, eventId] = [rows.number('start_ps'), rows.number('event')];
   const render = (column: TableColumn, row: number, text: string): VNode | undefined => {
-    if (column.name === 'op' && !text.startsWith('(')) return <Tail text={text} />;
     const [start, event] = [startPs(row), eventId(row)];
     if (column.name !== 'start_ps' || start === null || event === null || !canOpen('trace_viewer'))
       return undefined;

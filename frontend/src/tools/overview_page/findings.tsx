@@ -28,6 +28,7 @@ import {
 } from './findings_model';
 
 const TIMELINE = 'trace_viewer';
+const PROSE = ['finding'];
 const INITIAL = { ...PLAIN_VIEW, hidden: HIDDEN_COLUMNS };
 
 function Causes({ causes }: { causes: readonly CauseShare[] }): VNode | null {
@@ -145,6 +146,7 @@ export function FindingsSection({ payload, table, causes, params, setParams }: F
           <Table
             data={data}
             label="Findings"
+            prose={PROSE}
             view={view}
             onView={(next, how) => setParams(viewChange(view, next, INITIAL), how)}
             render={(column, row, text) =>

@@ -143,6 +143,8 @@ export function OverviewView({ payload, params, setParams }: ViewProps): VNode {
   const facts = factsOf(payload);
   const notices = noticesOf(payload.diagnostics);
   const parts = useMemo(() => breakdownOf(breakdown.all()), [breakdown]);
+  // A chart of a single step would repeat the bar of its breakdown.
+  const isShownBelow = readTable(payload, TABLES.steps).length === 1 && parts.parts.length > 0;
   return (
     <>
       <Tiles tiles={tilesOf(payload)} />
@@ -155,7 +157,7 @@ export function OverviewView({ payload, params, setParams }: ViewProps): VNode {
           setParams={setParams}
         />
       )}
-      <Steps payload={payload} params={params} setParams={setParams} />
+      {!isShownBelow && <Steps payload={payload} params={params} setParams={setParams} />}
       <div class="overview-columns">
         <BreakdownSection
           title="Step time breakdown"
@@ -168,7 +170,7 @@ export function OverviewView({ payload, params, setParams }: ViewProps): VNode {
         <TopOps ops={topOps} />
       </div>
       {hosts && hosts.n_rows > 1 && (
-        <HostsSection table={hosts} note="slowest first; click one to show only it" barToken="--c-input" />
+        <HostsSection table={hosts} note="slowest first; click one to show only it" />
       )}
       <Recommendations items={recommendationsOf(payload)} />
       {facts.length > 0 && (

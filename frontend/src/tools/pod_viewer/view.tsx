@@ -5,7 +5,7 @@
 import type { VNode } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { fetchPayload, payloadUrl } from '../../api/client';
-import { readTable, readTiles } from '../../api/declared';
+import { readScalar, readTable, readTiles } from '../../api/declared';
 import type { Payload, Table as PayloadTable } from '../../api/types';
 import { categoryToken } from '../../base/color';
 import { format, plural } from '../../base/units';
@@ -45,6 +45,8 @@ const MOST_BARS = 256;
 const SETTLE_MS = 150;
 /** Next to a map of several cores the card has a fixed height: its content does not move the page. */
 const FEW_CORES = 64;
+/** Up to this many cores that do the same are one line. */
+const FEW_ALIKE = 8;
 const ROWS_HIDDEN = ['source_row', 'target_row', 'core_row'];
 
 /**
@@ -249,14 +251,14 @@ function PodMap(
   );
 }
 
-/** A single core has no peers to compare with: only its parts are shown. */
-function OnlyCore({ pod, cores, step }: { pod: Pod; cores: CoreRows; step: string | undefined }): VNode {
+/** One core, or a few that do the same: there is nothing to compare, so only the parts of one are shown. */
+function OneForAll({ pod, cores, step }: { pod: Pod; cores: CoreRows; step: string | undefined }): VNode {
   const stepTitle = !pod.steps ? 'whole capture' : step === undefined ? 'mean of all steps' : `step ${step}`;
   return (
     <Section
-      title="Where its time goes"
+      title={cores.length > 1 ? 'Where the time of each goes' : 'Where its time goes'}
       tip="The parts of the core's step; they add up to it"
-      note={stepTitle}
+      note={cores.length > 1 ? `${stepTitle}; one of ${cores.length} that do the same` : stepTitle}
     >
       <CoreCard
         cores={coresOf(cores)}
@@ -356,21 +358,24 @@ function Plain({
   );
 }
 
-/** The page below the map: it waits until the map is drawn. */
+/**
+ * The page below the map: it waits until the map is drawn. `isOne`: there is no map, as there is nothing to
+ * compare.
+ */
 function Rest({
   pod,
   params,
   setParams,
   cores,
   chosen,
-}: PartProps & { cores: CoreRows; chosen: number }): VNode {
+  isOne,
+}: PartProps & { cores: CoreRows; chosen: number; isOne: boolean }): VNode {
   const { parts, steps, collectives, channels } = pod;
-  const isOne = cores.length === 1;
   const layers = useMemo(() => parts.all(), [parts]);
   return (
     <>
-      <div class="pod-rest">
-        {cores.length > 1 && (
+      {!isOne && (
+        <div class="pod-rest">
           <ByCore
             title={steps ? 'Step by core' : 'Capture by core'}
             cores={cores}
@@ -378,13 +383,13 @@ function Rest({
             params={params}
             setParams={setParams}
           />
-        )}
-      </div>
-      <div class="pod-rest">
-        {steps && steps.length > 1 && (
+        </div>
+      )}
+      {steps && steps.length > 1 && (
+        <div class="pod-rest">
           <StepSection steps={steps} parts={layers} params={params} setParams={setParams} />
-        )}
-      </div>
+        </div>
+      )}
       {(!isOne || collectives.length > 0) && (
         <div class="pod-rest">
           <Plain
@@ -427,12 +432,14 @@ export function PodViewerView(props: ViewProps): VNode {
   const cores = useMemo(() => (detail ? readTable(detail, TABLES.cores) : pod.cores), [detail, pod]);
   const chosen = stepOf(params['collective'], collectives.length);
   const groups = chosen >= 0 ? collectives.text('groups')(chosen) : '';
+  const isAlike = readScalar(payload, SCALARS.is_alike)?.value === true;
+  const isOne = isAlike && cores.length <= FEW_ALIKE && !stragglers.length;
   const openHost = (row: number): void => openTool('trace_viewer', { hosts: stragglers.text('host')(row) });
   return (
     <>
-      <Tiles tiles={readTiles(payload, detail ?? payload)} />
+      {!isOne && <Tiles tiles={readTiles(payload, detail ?? payload)} />}
       {stragglers.length > 0 && <Plain table={stragglers.table} empty="" onRow={openHost} />}
-      {cores.length > 1 && (
+      {!isOne && (
         <PodMap
           {...props}
           pod={pod}
@@ -442,8 +449,8 @@ export function PodViewerView(props: ViewProps): VNode {
           onDrawn={() => setDrawn(true)}
         />
       )}
-      {cores.length === 1 && <OnlyCore pod={pod} cores={cores} step={names[linked]} />}
-      {(isDrawn || cores.length <= 1) && <Rest {...props} pod={pod} cores={cores} chosen={chosen} />}
+      {isOne && <OneForAll pod={pod} cores={cores} step={names[linked]} />}
+      {(isDrawn || isOne) && <Rest {...props} pod={pod} cores={cores} chosen={chosen} isOne={isOne} />}
     </>
   );
 }

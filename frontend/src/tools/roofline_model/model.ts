@@ -254,6 +254,20 @@ export function distinctPoints<P extends Point & { intensity: number; flopRate: 
   });
 }
 
+/** What an operation is, its time and what limits it come first. */
+export const ORDER: readonly OpColumn[] = [
+  'op',
+  'category',
+  'total_self_time_ps',
+  'self_fraction',
+  'bound_by',
+  'efficiency_fraction',
+  'flop_rate_flops_per_s',
+  'hbm_bytes_per_s',
+  'operational_intensity_flops_per_byte',
+  'n_occurrences',
+];
+
 const HIDDEN_AT_FIRST: readonly OpColumn[] = [
   'rank',
   'program',

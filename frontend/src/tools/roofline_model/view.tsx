@@ -21,12 +21,13 @@ import {
 } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
 import { OpCard } from '../op_card';
-import { idleColumns, opChoice, rowOfOp, tableData, type ToolProps } from '../tool';
+import { idleColumns, inOrder, opChoice, rowOfOp, tableData, type ToolProps } from '../tool';
 import { chartOption, PROGRAM_TOKEN, STEP_TOKEN } from './chart_option';
 import {
   BOUND,
   HBM,
   initialView,
+  ORDER,
   isPlaced,
   mainPoints,
   MOST_DRAWN,
@@ -299,7 +300,7 @@ export function RooflineView({
 }: { payload: Payload } & ToolProps): VNode {
   const ops = useMemo(() => readTable(payload, TABLES.ops), [payload]);
   const { table } = ops;
-  const data = useMemo(() => tableData(table), [table]);
+  const data = useMemo(() => inOrder(tableData(table), ORDER), [table]);
   const initial = useMemo(() => initialView(data, idleColumns(data)), [data]);
   const view = useMemo(() => parseView(params, initial), [params, initial]);
   const categories = useMemo(() => wordsOf(ops.text('category'), ops.length), [ops]);
@@ -308,8 +309,8 @@ export function RooflineView({
   const chosenRow = useMemo(() => (op ? rowOfOp(ops, program, op) : -1), [ops, program, op]);
   const programOf = ops.text('program');
   const choose = (row: number): void => setParams(opChoice(ops, row, row === chosenRow), 'push');
-  const render = (column: TableColumn, row: number, text: string): VNode | undefined =>
-    column.name === 'op' ? <span data-tip={`${text}\n${programOf(row)}`}>{text}</span> : undefined;
+  const render = (column: TableColumn, row: number, text: string, full: string): VNode | undefined =>
+    column.name === 'op' ? <span data-tip={`${full}\n${programOf(row)}`}>{text}</span> : undefined;
   return (
     <>
       <Tiles tiles={readTiles(payload)} />

@@ -3,7 +3,6 @@ import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import type { Payload, Table as PayloadTable } from '../../api/types';
 import { Section } from '../../widgets/summary';
-import { Tail } from '../../widgets/tail';
 import { parseView, viewChange, type TableColumn } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
 import { idleColumns, tableData, type ToolProps } from '../tool';
@@ -43,7 +42,6 @@ export function Pipelines({
     ({ host, pipeline }) => host === chosen?.host && pipeline === chosen.pipeline,
   );
   const customCell = (column: TableColumn, _row: number, text: string): VNode | undefined => {
-    if (column.name === 'bottleneck_long_name') return <Tail text={text} />;
     if (column.name !== 'pipeline') return undefined;
     return (
       <button type="button" class="text-link">

@@ -74,7 +74,7 @@ function useHold(
     setOwn((last) => {
       const now = last ?? first;
       const moved = revealView(now, box, target, target);
-      return moved.x === now.x && moved.y === now.y ? now : viewAround(placed, box, target, now.scale);
+      return moved.x === now.x && moved.y === now.y ? last : viewAround(placed, box, target, now.scale);
     });
   };
   useEffect(() => {
@@ -103,15 +103,28 @@ function useHold(
   return { view, setView: setOwn, act };
 }
 
+/** The drawing opens whole down to this scale: colors show what is incompatible. */
+const LEAST_WHOLE_SCALE = 0.2;
+const PADDING_PX = 20;
+
+/** The part of the box that a fitted drawing fills: some links run beyond its outermost boxes. */
+function roomIn({ width, height }: Size): Size {
+  return { width: width - 2 * PADDING_PX, height: height - 2 * PADDING_PX };
+}
+
 function Placing(props: DrawingProps & { placed: Placed }): VNode {
   const { drawn, placed, chosen, scope } = props;
   const frame = useRef<HTMLDivElement>(null);
   const box = useSize(frame, { width: 900, height: HEIGHT_PX });
   const worst = drawn.items.find((item) => item.kind === 'operation' && item.nInvalid > 0) ?? drawn.items[0];
   const middle = placed.at.get(worst?.id ?? 0) ?? { x: placed.width / 2, y: placed.height / 2 };
-  const { view, setView, act } = useHold(props, box, firstView(placed, box, middle));
+  const { view, setView, act } = useHold(
+    props,
+    box,
+    firstView(placed, roomIn(box), middle, LEAST_WHOLE_SCALE),
+  );
   const [focus, setFocus] = useState<number>(drawn.items[0]?.id ?? 0);
-  const fit = (): void => setView(fitView(placed, box));
+  const fit = (): void => setView(fitView(placed, roomIn(box)));
   useHands(frame, { box, view, setView, fit });
   const onKey = (event: KeyboardEvent): void => {
     const item = drawn.items[Number((event.target as Element).getAttribute('data-item') ?? Number.NaN)];

@@ -34,6 +34,7 @@ const TREES = [
 ];
 
 const HIDDEN: readonly IncompatibleColumn[] = ['scope', 'fix'];
+const PROSE: readonly IncompatibleColumn[] = ['fix'];
 const MONO: readonly IncompatibleColumn[] = ['op', 'name', 'function'];
 const TOTALS: readonly ByOpColumn[] = ['n_ops', 'fraction'];
 
@@ -63,6 +64,7 @@ function Incompatible({
       view={view}
       onView={(next, how) => setParams(viewChange(view, next, initial), how)}
       mono={MONO}
+      prose={PROSE}
       render={render}
     />
   );
@@ -89,6 +91,7 @@ function ByOperation({ table }: { table: PayloadTable }): VNode {
       mono={['op']}
       totals={TOTALS}
       barToken="--q-0"
+      prose={PROSE}
       render={render}
     />
   );

@@ -58,7 +58,7 @@ function ZoomButtons({ timeline }: { timeline: Timeline }): VNode {
       </button>
       <button
         type="button"
-        aria-label="Whole trace"
+        aria-label="All: whole trace"
         data-tip="The whole trace  0"
         onClick={() => {
           camera.showAll();

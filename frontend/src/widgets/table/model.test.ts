@@ -3,12 +3,14 @@ import { parseFilter, parseQuantity } from './filter';
 import {
   cellText,
   choicesOf,
+  constantOf,
   parseView,
   PLAIN_VIEW,
   preparations,
   rowFinder,
   toCsv,
   totalOf,
+  totalText,
   viewChange,
   type Cell,
   type TableColumn,
@@ -153,5 +155,24 @@ describe('cells', () => {
     expect(choicesOf(name, 5, 3)).toBeNull();
     expect(choicesOf(name, 5)).toHaveLength(4);
     expect(toCsv([name, time], [4, 1])).toBe('name,time\r\n"a,""b""",2000000000\r\nfusion.2,\r\n');
+  });
+});
+
+describe('a total', () => {
+  it('has the unit of the largest cell', () => {
+    expect(totalText(column('t', 'number', 'ps', [77.8e12, 77.6e12, 75.7e12, 84e12]), [0, 1, 2, 3])).toBe(
+      '315\u00a0s',
+    );
+    expect(totalText(column('t', 'number', 'ps', [469e6, 9e9, null]), [0, 2])).toBe('469\u00a0µs');
+    expect(totalText(column('t', 'number', 'ps', [null]), [0])).toBe('');
+  });
+});
+
+describe('a column of one and the same', () => {
+  it('is known by its text, or null where nothing is known', () => {
+    expect(constantOf(column('p', 'text', '', ['jit_f', 'jit_f']), 2)).toBe('jit_f');
+    expect(constantOf(column('p', 'text', '', [null, null]), 2)).toBe(null);
+    expect(constantOf(column('p', 'text', '', ['jit_f', 'jit_g']), 2)).toBe(undefined);
+    expect(constantOf(column('p', 'text', '', ['jit_f']), 1)).toBe(undefined);
   });
 });

@@ -3,7 +3,7 @@
  * order. Pure.
  */
 import { inNameOrder, nameOrder, wordsOf } from '../../base/search';
-import { exactText, format, UNKNOWN } from '../../base/units';
+import { exactText, format, formatIn, UNKNOWN } from '../../base/units';
 import { parseFilter, type Cell } from './filter';
 
 export type { Cell } from './filter';
@@ -19,6 +19,10 @@ export interface TableColumn {
   unknown?: string;
   /** Room for anything drawn next to the text. */
   extraPx?: number;
+  /** Among the columns that answer: if it is hidden because all rows say the same, that is said above. */
+  isMain?: boolean;
+  /** The text as it is shown, if it differs from the cell; search, sort and CSV use the cell. */
+  label?(text: string): string;
   cell(row: number): Cell;
   /** The tooltip of a cell; absent: the exact value. */
   tip?(row: number): string;
@@ -236,6 +240,12 @@ export function cellText(column: TableColumn, cell: Cell): string {
   return typeof cell === 'boolean' ? (cell ? 'Yes' : 'No') : cell;
 }
 
+/** The cell's text as shown where there is room. */
+export function cellLabel(column: TableColumn, cell: Cell): string {
+  const text = cellText(column, cell);
+  return column.label && cell !== null ? column.label(text) : text;
+}
+
 /** The cell's complete value: for the tooltip and the clipboard. */
 export function cellExact(column: TableColumn, cell: Cell): string {
   return typeof cell === 'number' ? exactText(cell, column.unit) : cellText(column, cell);
@@ -254,6 +264,18 @@ export function totalOf(column: TableColumn, rows: ArrayLike<number>): number | 
   return isKnown ? sum : null;
 }
 
+/** A column's sum over rows as text, in the unit of its largest cell; empty if nothing is known. */
+export function totalText(column: TableColumn, rows: ArrayLike<number>): string {
+  const total = totalOf(column, rows);
+  if (total === null) return '';
+  let largest = 0;
+  for (let i = 0; i < rows.length; i++) {
+    const cell = column.cell(rows[i] as number);
+    if (typeof cell === 'number') largest = Math.max(largest, Math.abs(cell));
+  }
+  return formatIn(total, largest, column.unit);
+}
+
 /** The largest value of each column of fractions. */
 export function largestFractions(data: TableData): Map<string, number> {
   const largest = new Map<string, number>();
@@ -263,6 +285,14 @@ export function largestFractions(data: TableData): Map<string, number> {
       largest.set(column.name, Math.max(largest.get(column.name) ?? 0, Number(column.cell(row) ?? 0)));
   }
   return largest;
+}
+
+/** What a column says in every row: a text, nothing (null), or undefined if rows differ or there is only one. */
+export function constantOf(column: TableColumn, nRows: number): string | null | undefined {
+  if (nRows < 2) return undefined;
+  const first = column.cell(0);
+  for (let row = 1; row < nRows; row++) if (column.cell(row) !== first) return undefined;
+  return first === null ? null : cellText(column, first);
 }
 
 /** The distinct texts of a column, if few, for a list to choose from; null: too many. */

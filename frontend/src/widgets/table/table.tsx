@@ -10,13 +10,13 @@ import { whyUnknown } from '../definition';
 import { Header } from './header';
 import {
   cellExact,
-  cellText,
+  cellLabel,
   PLAIN_VIEW,
   preparations,
   rowFinder,
   shownColumns,
-  largestFractions,
   totalOf,
+  totalText,
   type Cell,
   type TableColumn,
   type TableData,
@@ -25,10 +25,13 @@ import {
 import { ROW_PX, Space, useKeptLines, useRows, type RowRange } from './rows';
 import './style.css';
 import { Toolbar } from './toolbar';
-import { fitWidths, naturalWidths, useRoom } from './widths';
+import { shortener, type Shorten } from './shortening';
+import { barColumns, fitWidths, naturalWidths, textFitter, useRoom } from './widths';
 
 /** Up to this many rows all are drawn and the page scrolls, not the table. */
 const ROWS_IN_FULL = 40;
+/** Of these rows the names are compared, where a column does not list its distinct ones. */
+const NAMED_ROWS = 2000;
 
 export interface TableProps {
   data: TableData;
@@ -40,10 +43,12 @@ export interface TableProps {
   totals?: readonly string[];
   /** Columns of source names: in the fixed-width font. */
   mono?: readonly string[];
-  /** The color of the bars of fractions, for the whole table or a row. */
-  barToken?: string | ((row: number) => string);
-  /** Custom content for a cell; undefined: the default. */
-  render?: (column: TableColumn, row: number, text: string) => ComponentChildren | undefined;
+  /** Columns of sentences: never shortened in the middle. */
+  prose?: readonly string[];
+  /** The color of the bars of fractions, for the whole table or by row and column. */
+  barToken?: string | ((row: number, column: TableColumn) => string);
+  /** Custom content for a cell, of its text as shortened to fit and in full; undefined: the default. */
+  render?: (column: TableColumn, row: number, text: string, full: string) => ComponentChildren | undefined;
   hasToolbar?: boolean;
   /** A click on a row, or Enter on one of its cells, chooses it. */
   onRow?: (row: number) => void;
@@ -56,10 +61,7 @@ export interface TableProps {
   maxHeight?: string;
 }
 
-/**
- * The bar's length is in proportion to the largest of the column: most shares are small. It is the background
- * of one element: a screen has hundreds of them.
- */
+/** A full bar is 100%. It is the background of one element: a screen has hundreds of them. */
 function Share({ fraction, text, token }: { fraction: number; text: string; token: string }): VNode {
   return (
     <div
@@ -73,18 +75,56 @@ function Share({ fraction, text, token }: { fraction: number; text: string; toke
 
 function cellContent(
   props: TableProps,
-  largest: ReadonlyMap<string, number>,
+  bars: ReadonlySet<string>,
   column: TableColumn,
   row: number,
   cell: Cell,
+  text: string,
 ): ComponentChildren {
-  const text = cellText(column, cell);
-  const custom = props.render?.(column, row, text);
+  const custom = props.render?.(column, row, text, cellLabel(column, cell));
   if (custom !== undefined) return custom;
-  if (column.unit !== 'fraction' || typeof cell !== 'number') return text;
+  if (!bars.has(column.name) || typeof cell !== 'number') return text;
   const token =
-    typeof props.barToken === 'function' ? props.barToken(row) : (props.barToken ?? '--c-compute');
-  return <Share fraction={cell / (largest.get(column.name) || 1)} text={text} token={token} />;
+    typeof props.barToken === 'function' ? props.barToken(row, column) : (props.barToken ?? '--c-compute');
+  return <Share fraction={cell} text={text} token={token} />;
+}
+
+/** The distinct texts of a column, of its first rows where it does not list them. */
+function* namesOf(column: TableColumn, nRows: number): Iterable<string> {
+  if (column.words && !column.label) {
+    yield* column.words.strings;
+    return;
+  }
+  const seen = new Set<string>();
+  for (let row = 0; row < Math.min(nRows, NAMED_ROWS); row++) {
+    const text = cellLabel(column, column.cell(row));
+    if (!seen.has(text)) yield text;
+    seen.add(text);
+  }
+}
+
+type Fit = (column: TableColumn, text: string) => string;
+
+/** Fits the texts of cells into their columns' widths: shortened in the middle, so that rows still differ. */
+function useFit(
+  { data, mono, prose }: TableProps,
+  columns: readonly TableColumn[],
+  widths: readonly number[],
+  roomPx: number,
+): Fit {
+  const shorteners = useMemo(() => new Map<string, Shorten>(), [data]);
+  const fitter = useMemo(() => textFitter(), [data]);
+  const byName = new Map(columns.map((column, i) => [column.name, widths[i] as number]));
+  return (column, text) => {
+    if (column.kind !== 'text' || !roomPx || prose?.includes(column.name)) return text;
+    const shorten: Shorten = (whole, nChars) => {
+      const known = shorteners.get(column.name) ?? shortener(namesOf(column, data.nRows));
+      shorteners.set(column.name, known);
+      return known(whole, nChars);
+    };
+    const room = (byName.get(column.name) ?? 0) - (column.extraPx ?? 0);
+    return fitter(text, room, mono?.includes(column.name) ?? false, shorten);
+  };
 }
 
 function cellClass(props: TableProps, column: TableColumn, cell: Cell, isActive: boolean): string {
@@ -104,8 +144,10 @@ interface Active {
 
 interface BodyProps {
   props: TableProps;
-  /** For each column of fractions. */
-  largest: ReadonlyMap<string, number>;
+  /** The columns of fractions that have bars. */
+  bars: ReadonlySet<string>;
+  fit: Fit;
+  widths: readonly number[];
   columns: readonly TableColumn[];
   rows: Int32Array;
   range: RowRange;
@@ -132,7 +174,7 @@ function Opened({
   );
 }
 
-function Body({ props, largest, columns, rows, range, active, id, roomPx }: BodyProps): VNode {
+function Body({ props, bars, fit, widths, columns, rows, range, active, id, roomPx }: BodyProps): VNode {
   const activeAt = (index: number): number => (active.row === index ? active.column : -1);
   const isOpen = (row: number): boolean => Boolean(props.detail) && row === props.chosenRow;
   const line = (index: number, row: number): VNode => (
@@ -140,7 +182,6 @@ function Body({ props, largest, columns, rows, range, active, id, roomPx }: Body
       key={index}
       aria-rowindex={index + 2}
       aria-selected={props.onRow ? row === props.chosenRow : undefined}
-      aria-expanded={props.detail ? isOpen(row) : undefined}
       data-at={index}
       class={props.onRow ? 'to-choose' : undefined}
       onClick={props.onRow ? () => props.onRow?.(row) : undefined}
@@ -148,9 +189,12 @@ function Body({ props, largest, columns, rows, range, active, id, roomPx }: Body
       {columns.map((column, columnIndex) => {
         const cell = column.cell(row);
         const isActive = activeAt(index) === columnIndex;
+        const full = cellLabel(column, cell);
+        const text = fit(column, full);
         return (
           <td
             key={column.name}
+            aria-description={text === full ? undefined : full}
             id={isActive ? `${id}-active` : undefined}
             data-column={columnIndex}
             data-tip={
@@ -162,7 +206,7 @@ function Body({ props, largest, columns, rows, range, active, id, roomPx }: Body
             }
             class={cellClass(props, column, cell, isActive)}
           >
-            {cellContent(props, largest, column, row, cell)}
+            {cellContent(props, bars, column, row, cell, text)}
           </td>
         );
       })}
@@ -180,7 +224,7 @@ function Body({ props, largest, columns, rows, range, active, id, roomPx }: Body
     </Fragment>
   );
   const draw = props.detail ? withDetail : (index: number): VNode => line(index, rowAt(index));
-  const lines = useKeptLines([props, columns, largest, props.detail && roomPx])(
+  const lines = useKeptLines([props, columns, bars, widths.join(), props.detail && roomPx])(
     range,
     rows.length,
     (index) => `${rowAt(index)} ${activeAt(index)}`,
@@ -209,7 +253,7 @@ function Totals({
       <tr>
         {columns.map((column, columnIndex) => {
           const total = names.includes(column.name) ? totalOf(column, rows) : null;
-          const text = total === null ? '' : cellText(column, total);
+          const text = total === null ? '' : totalText(column, rows);
           return (
             <td
               key={column.name}
@@ -308,8 +352,8 @@ export function Table(props: TableProps): VNode {
   useEffect(() => whenIdle(preparations(data)), [data]);
   const rows = useMemo(() => find(view), [find, view.sort, view.query, view.filters]);
   const columns = useMemo(() => shownColumns(data, view), [data, view.hidden]);
-  const largest = useMemo(() => largestFractions(data), [data]);
-  const natural = useMemo(() => naturalWidths(data, mono), [data]);
+  const bars = useMemo(() => barColumns(data), [data]);
+  const natural = useMemo(() => naturalWidths(data, mono, totals), [data]);
   const scroll = useRef<HTMLDivElement>(null);
   const range = useRows(scroll, rows.length, rowsInFull);
   const { active, onKey, onClick } = useActive(rows, columns, range.reveal, props.onRow);
@@ -317,6 +361,7 @@ export function Table(props: TableProps): VNode {
   useEffect(() => scroll.current?.scrollTo({ top: 0 }), [view.sort, view.query, view.filters]);
   const roomPx = useRoom(scroll);
   const widths = fitWidths(columns, natural, roomPx, !hasToolbar);
+  const fit = useFit(props, columns, widths, roomPx);
   // Independent of scrolling.
   const header = useMemo(
     () => <Header {...{ data, columns, view, hasFilters, onView: setView }} />,
@@ -360,7 +405,7 @@ export function Table(props: TableProps): VNode {
             ))}
           </colgroup>
           {header}
-          <Body {...{ props, largest, columns, rows, range, active, id, roomPx }} />
+          <Body {...{ props, bars, fit, widths, columns, rows, range, active, id, roomPx }} />
           {foot}
         </table>
       </div>

@@ -3,12 +3,12 @@
  * part.
  */
 import type { VNode } from 'preact';
-import { useRef } from 'preact/hooks';
+import { useMemo, useRef } from 'preact/hooks';
 import { saveText } from '../../base/clipboard';
 import { plural } from '../../base/units';
 import { PopupButton } from '../menu';
 import { useHasSearchKey } from '../search_key';
-import { shownColumns, toCsv, type TableData, type TableView } from './model';
+import { constantOf, shownColumns, toCsv, type TableData, type TableView } from './model';
 
 export interface ToolbarProps {
   data: TableData;
@@ -20,12 +20,33 @@ export interface ToolbarProps {
   onView: (view: TableView, how: 'push' | 'replace') => void;
 }
 
+/** What the columns say that say the same in every row. */
+function sameThroughout({ columns, nRows }: TableData): Map<string, string> {
+  const said = columns.flatMap((column): [string, string][] => {
+    const text = constantOf(column, nRows);
+    return text === undefined
+      ? []
+      : [[column.name, text === null ? 'unknown in all rows' : `${text} in all rows`]];
+  });
+  return new Map(said);
+}
+
+/** The hidden columns of texts that say one and the same, such as "Program: jit_f". */
+function hiddenConstants({ columns, nRows }: TableData, hidden: ReadonlySet<string>): string[] {
+  return columns.flatMap((column) => {
+    if (column.kind !== 'text' || !column.isMain || !hidden.has(column.name)) return [];
+    const text = constantOf(column, nRows);
+    return text && text !== 'Unknown' ? [`${column.title}: ${text}`] : [];
+  });
+}
+
 function ColumnList({ data, view, onView }: Pick<ToolbarProps, 'data' | 'view' | 'onView'>): VNode {
   const toggle = (name: string): void => {
     const hidden = new Set(view.hidden);
     if (!hidden.delete(name)) hidden.add(name);
     if (hidden.size < data.columns.length) onView({ ...view, hidden }, 'push');
   };
+  const nothing = useMemo(() => sameThroughout(data), [data]);
   return (
     <div class="column-list" role="group" aria-label="Columns to show">
       {data.columns.map((column) => (
@@ -36,6 +57,7 @@ function ColumnList({ data, view, onView }: Pick<ToolbarProps, 'data' | 'view' |
             onChange={() => toggle(column.name)}
           />
           {column.title}
+          {nothing.has(column.name) && <small class="muted">{nothing.get(column.name)}</small>}
         </label>
       ))}
     </div>
@@ -50,6 +72,7 @@ export function Toolbar({ data, view, rows, label, hasFilters, onFilters, onView
     rows.length === data.nRows
       ? plural(data.nRows, 'row')
       : `${rows.length.toLocaleString('en-US')} of ${plural(data.nRows, 'row')}`;
+  const constants = useMemo(() => hiddenConstants(data, view.hidden), [data, view.hidden]);
   const save = (): void =>
     saveText(
       toCsv(shownColumns(data, view), rows),
@@ -71,6 +94,11 @@ export function Toolbar({ data, view, rows, label, hasFilters, onFilters, onView
       <span class="count" role="status">
         {count}
       </span>
+      {constants.length > 0 && (
+        <span class="constants" data-tip={`The same in all rows\n${constants.join('\n')}`}>
+          {constants.join(' · ')}
+        </span>
+      )}
       <button type="button" class="button small" aria-pressed={hasFilters} onClick={onFilters}>
         Filters{nFilters ? ` (${nFilters})` : ''}
       </button>

@@ -1,43 +1,81 @@
 // @vitest-environment happy-dom
 import { describe, expect, it } from 'vitest';
-import type { TableColumn } from './model';
-import { fitWidths, naturalWidths } from './widths';
+import type { Cell, TableColumn } from './model';
+import { barColumns, fitWidths, naturalWidths, textFitter, type ColumnWidth, type Fonts } from './widths';
 
-const column = (name: string, kind: TableColumn['kind'], unit = ''): TableColumn => ({
-  name,
-  title: name,
-  kind,
-  unit,
-  cell: () => (kind === 'text' ? 'x'.repeat(30) : 0.5),
-});
+// Without a canvas every character is 8 px wide; 18 px of padding.
+const FONTS: Fonts = { title: '', cell: '', mono: '', total: '' };
+const column = (
+  name: string,
+  kind: TableColumn['kind'],
+  unit: string,
+  cells: readonly Cell[],
+): TableColumn => ({ name, title: name, kind, unit, cell: (row) => cells[row] ?? null });
+const widthsOf = (one: TableColumn, nRows: number, totals: string[] = []): ColumnWidth =>
+  naturalWidths({ columns: [one], nRows }, [], totals, FONTS).get(one.name) as ColumnWidth;
 const columns = [
-  column('name', 'text'),
-  column('share', 'number', 'fraction'),
-  column('time', 'number', 'ps'),
+  column('name', 'text', '', ['x'.repeat(40)]),
+  column('a longer title', 'number', 'count', [1]),
+  column('time', 'number', 'ps', [1e9]),
 ];
-const natural = new Map([
-  ['name', 200],
-  ['share', 150],
-  ['time', 80],
+const natural = new Map<string, ColumnWidth>([
+  ['name', { wide: 300, narrow: 120 }],
+  ['a longer title', { wide: 150, narrow: 80 }],
+  ['time', { wide: 60, narrow: 60 }],
 ]);
-const sum = (widths: number[]): number => widths.reduce((total, width) => total + width, 0);
 
-describe('columns', () => {
-  it('are as wide as their cells', () => {
-    const widths = naturalWidths({ columns, nRows: 3 });
-    expect(widths.get('name')).toBeGreaterThan(widths.get('time') ?? 0);
-    expect(widths.get('name')).toBeLessThan(400);
+describe('the natural width of a column', () => {
+  it('has room for its widest number, wherever it stands', () => {
+    const cells = Array.from({ length: 5000 }, (_, row) => (row === 4321 ? 4.4239e9 : 1e12));
+    // "4.42 GFLOP/s" is longer than "1 TFLOP/s" and than the title.
+    expect(widthsOf(column('rate', 'number', 'flops_per_s', cells), 5000).narrow).toBe(12 * 8 + 18);
   });
+  it('has room for the total, in the unit of its largest cell', () => {
+    const cells = Array.from({ length: 20 }, () => 99e9);
+    // "99.0 ms" and "1,980 ms".
+    expect(widthsOf(column('t', 'number', 'ps', cells), 20).narrow).toBe(7 * 8 + 18);
+    expect(widthsOf(column('t', 'number', 'ps', cells), 20, ['t']).narrow).toBe(8 * 8 + 18);
+  });
+  it('is less with the title on two lines', () => {
+    const one = { ...column('n', 'number', 'count', [1]), title: 'Average self time' };
+    expect(widthsOf(one, 1)).toEqual({ wide: 19 * 8 + 18, narrow: 11 * 8 + 18 });
+  });
+  it('has room for a bar only if one of its fractions can be seen', () => {
+    const large = column('a', 'number', 'fraction', [0.5, 0.001]);
+    const small = column('b', 'number', 'fraction', [0.008, 0.001]);
+    expect(barColumns({ columns: [large, small], nRows: 2 })).toEqual(new Set(['a']));
+    expect(widthsOf(large, 2).wide - widthsOf(small, 2).wide).toBe(72);
+  });
+});
+
+describe('fitted columns', () => {
   it('give spare room to texts', () =>
-    expect(fitWidths(columns, natural, 530, false)).toEqual([300, 150, 80]));
-  it('keep their width where the table may scroll, but for long texts', () =>
-    expect(fitWidths(columns, new Map([...natural, ['name', 350]]), 300, false)).toEqual([220, 150, 80]));
-  it('give way where it may not, bars first, then texts', () => {
-    expect(fitWidths(columns, natural, 400, true)).toEqual([200, 120, 80]);
-    const widths = fitWidths(columns, natural, 330, true);
-    expect(sum(widths)).toBeLessThanOrEqual(330);
-    expect(widths.slice(1)).toEqual([102, 80]);
+    expect(fitWidths(columns, natural, 610, false)).toEqual([400, 150, 60]));
+  it('shorten texts before titles take two lines, as long as they are easy to read', () =>
+    expect(fitWidths(columns, natural, 480, false)).toEqual([270, 150, 60]));
+  it('put titles on two lines before texts become short', () =>
+    expect(fitWidths(columns, natural, 400, false)).toEqual([260, 80, 60]));
+  it('never cut numbers: a table scrolls sideways instead', () =>
+    expect(fitWidths(columns, natural, 200, false)).toEqual([120, 80, 60]));
+  it('shorten texts further where the table may not scroll', () =>
+    expect(fitWidths(columns, natural, 200, true)).toEqual([60, 80, 60]));
+  it('share the room of several texts so that short ones stay whole', () => {
+    const texts = [column('a', 'text', '', []), column('b', 'text', '', []), column('c', 'text', '', [])];
+    const widths = new Map([
+      ['a', { wide: 90, narrow: 90 }],
+      ['b', { wide: 500, narrow: 120 }],
+      ['c', { wide: 200, narrow: 120 }],
+    ]);
+    expect(fitWidths(texts, widths, 590, false)).toEqual([90, 300, 200]);
+    expect(fitWidths(texts, widths, 450, false)).toEqual([90, 180, 180]);
   });
-  it('stay within reason where there is no room at all', () =>
-    expect(Math.min(...fitWidths(columns, natural, 10, true))).toBe(48));
+});
+
+describe('a text in a column', () => {
+  it('is shortened to the characters that fit', () => {
+    const fit = textFitter(FONTS);
+    const cut = (text: string, nChars: number): string => `${text.slice(0, nChars - 1)}…`;
+    expect(fit('abcdefghij', 10 * 8 + 18, false, cut)).toBe('abcdefghij');
+    expect(fit('abcdefghij', 6 * 8 + 18, false, cut)).toBe('abcde…');
+  });
 });

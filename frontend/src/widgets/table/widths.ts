@@ -1,32 +1,40 @@
 /**
- * The width of each column: measured from its title and first rows, then fitted to the available room. Fixed,
- * so that columns do not shift while rows scroll by.
+ * The width of each column: measured from its title and all its cells, then fitted to the available room.
+ * Numbers always have the room they need; texts share the rest. Fixed, so that columns do not shift while rows
+ * scroll by.
  */
 import { useLayoutEffect, useState } from 'preact/hooks';
-import { cellText, type TableColumn, type TableData } from './model';
+import { cellLabel, largestFractions, totalText, type TableColumn, type TableData } from './model';
 
-const PADDING_PX = 17;
+const PADDING_PX = 18;
 const SAMPLE_ROWS = 200;
 /** Measuring takes longer than counting characters: of the sample the longest texts are measured. */
 const MEASURED = 3;
 const MIN_PX = 48;
-const MAX_TEXT_PX = 380;
-const LEGIBLE_TEXT_PX = 220;
-/** Texts as short as this shrink last. */
-const SHORT_TEXT_PX = 80;
+/** Texts are not shortened below this, or below half of it where a table must not scroll sideways. */
+const LEGIBLE_TEXT_PX = 120;
+/** Names in the fixed-width font say what a row is. */
+const LEGIBLE_NAME_PX = 160;
+/** Titles take two lines before texts become shorter than this. */
+const EASY_TEXT_PX = 260;
 /** A bar next to a fraction's number. */
-const BAR_PX = 84;
-const MIN_BAR_PX = 36;
+const BAR_PX = 72;
+const MIN_BAR_PX = 48;
+/** Shorter bars cannot be told apart. */
+const LEAST_DRAWN = 0.02;
 const SORT_MARK = ' ▾';
 const CHAR_PX = 8;
 
+type Measure = (text: string, font: string) => number;
+
 /** Measures text in the table's fonts; without a canvas, by the number of characters. */
-function measurer(): (text: string, font: string) => number {
+function measurer(): Measure {
   const context = document.createElement('canvas').getContext?.('2d');
   if (!context) return (text) => text.length * CHAR_PX;
   return (text, font) => {
     if (context.font !== font) context.font = font;
-    return context.measureText(text).width;
+    // The page's digits are all equally wide.
+    return context.measureText(text.replace(/\d/g, '0')).width;
   };
 }
 
@@ -34,6 +42,7 @@ export interface Fonts {
   title: string;
   cell: string;
   mono: string;
+  total: string;
 }
 
 function tableFonts(): Fonts {
@@ -42,93 +51,184 @@ function tableFonts(): Fonts {
     style.getPropertyValue('--font') || 'sans-serif',
     style.getPropertyValue('--mono') || 'monospace',
   ];
-  return { title: `500 12px ${sans}`, cell: `13px ${sans}`, mono: `12px ${mono}` };
+  return {
+    title: `500 12px ${sans}`,
+    cell: `13px ${sans}`,
+    mono: `12px ${mono}`,
+    total: `600 13px ${sans}`,
+  };
 }
 
-/** The longest texts of the first rows, by characters. */
+/** The widths of a column: with all there is to see, and with a title of two lines and shortened texts. */
+export interface ColumnWidth {
+  wide: number;
+  narrow: number;
+}
+
+/**
+ * The rows of a column of numbers whose texts may be longest: one for each magnitude, sign, and with or
+ * without decimals, since these decide how long the text is.
+ */
+function rowsByLength(column: TableColumn, nRows: number): number[] {
+  const rows = new Map<number, number>();
+  for (let row = 0; row < nRows; row++) {
+    const cell = column.cell(row);
+    if (typeof cell !== 'number') continue;
+    const magnitude = cell === 0 ? 0 : Math.floor(Math.log10(Math.abs(cell)) * 4) + 1;
+    const key = magnitude * 4 + (Number.isInteger(cell) ? 2 : 0) + (cell < 0 ? 1 : 0);
+    if (!rows.has(key)) rows.set(key, row);
+  }
+  return [...rows.values()];
+}
+
+/** The longest texts of a column, by characters: of all its numbers, of the texts of its first rows. */
 function longestTexts(column: TableColumn, nRows: number): string[] {
   const texts = new Set<string>();
-  for (let row = 0; row < nRows; row++) texts.add(cellText(column, column.cell(row)));
+  const rows =
+    column.kind === 'number'
+      ? rowsByLength(column, nRows)
+      : Array.from({ length: Math.min(nRows, SAMPLE_ROWS) }, (_, row) => row);
+  for (const row of rows) texts.add(cellLabel(column, column.cell(row)));
   return [...texts].sort((a, b) => b.length - a.length).slice(0, MEASURED);
 }
 
-/** The width at which nothing (of the first rows) is truncated, within reason. */
+/** The width of a title on one line, and in the best two. */
+function titleWidths(title: string, measure: (text: string) => number): ColumnWidth {
+  const words = (title + SORT_MARK).split(' ');
+  const wide = measure(words.join(' '));
+  const halves = words.map((_, i) =>
+    i === 0 || i === words.length - 1
+      ? wide
+      : Math.max(measure(words.slice(0, i).join(' ')), measure(words.slice(i).join(' '))),
+  );
+  return { wide, narrow: Math.min(...halves, wide) };
+}
+
+/** Whether the fractions of a column have bars: some are large enough to be seen on a scale of 100%. */
+export function barColumns(data: TableData): ReadonlySet<string> {
+  const largest = largestFractions(data);
+  return new Set([...largest].filter(([, value]) => value >= LEAST_DRAWN).map(([name]) => name));
+}
+
+/** The widths at which no cell, title or total is cut, and the least ones that are legible. */
 export function naturalWidths(
   data: TableData,
   mono: readonly string[] = [],
+  totals: readonly string[] = [],
   fonts: Fonts = tableFonts(),
-): Map<string, number> {
+): Map<string, ColumnWidth> {
   const measure = measurer();
-  const width = (column: TableColumn): number => {
-    let widest = measure(column.title + SORT_MARK, fonts.title);
-    const font = mono.includes(column.name) ? fonts.mono : fonts.cell;
-    for (const text of longestTexts(column, Math.min(data.nRows, SAMPLE_ROWS)))
-      widest = Math.max(widest, measure(text, font));
-    const limited = column.kind === 'text' ? Math.min(MAX_TEXT_PX, widest) : widest;
-    return Math.ceil(
-      Math.max(
-        MIN_PX,
-        limited + PADDING_PX + (column.extraPx ?? 0) + (column.unit === 'fraction' ? BAR_PX : 0),
-      ),
-    );
+  const bars = barColumns(data);
+  const allRows = Array.from({ length: data.nRows }, (_, row) => row);
+  const widthsOf = (column: TableColumn): ColumnWidth => {
+    const title = titleWidths(column.title, (text) => measure(text, fonts.title));
+    const isName = mono.includes(column.name);
+    const texts = longestTexts(column, data.nRows);
+    const font = isName ? fonts.mono : fonts.cell;
+    let cells = Math.max(0, ...texts.map((text) => measure(text, font)));
+    if (totals.includes(column.name)) {
+      const bold = [...texts, totalText(column, allRows)];
+      cells = Math.max(cells, ...bold.map((text) => measure(text, fonts.total)));
+    }
+    const extra = PADDING_PX + (column.extraPx ?? 0);
+    const [bar, leastBar] = bars.has(column.name) ? [BAR_PX, MIN_BAR_PX] : [0, 0];
+    const least =
+      column.kind === 'text' ? Math.min(cells, isName ? LEGIBLE_NAME_PX : LEGIBLE_TEXT_PX) : cells;
+    return {
+      wide: Math.ceil(Math.max(MIN_PX, Math.max(title.wide, cells + bar) + extra)),
+      narrow: Math.ceil(Math.max(MIN_PX, Math.max(title.narrow, least + leastBar) + extra)),
+    };
   };
-  return new Map(data.columns.map((column) => [column.name, width(column)]));
+  return new Map(data.columns.map((column) => [column.name, widthsOf(column)]));
 }
 
-/** Adds `spare` (or removes it, if negative) to the widths, in proportion to each column's capacity. */
-function share(
-  columns: readonly TableColumn[],
-  widths: readonly number[],
-  spare: number,
-  weight: (column: TableColumn, i: number) => number,
-): number[] {
-  const weights = columns.map(weight);
-  const sum = weights.reduce((total, one) => total + one, 0);
-  if (!sum) return widths.map((width) => width + Math.max(0, spare) / widths.length);
-  return widths.map((width, i) =>
-    Math.max(MIN_PX, Math.floor(width + (spare * (weights[i] as number)) / sum)),
-  );
+/** The height up to which all of `wide` are filled by `room`, none below its `narrow`. */
+function filled(widths: readonly ColumnWidth[], room: number): number[] {
+  const open = widths.map((_, i) => i);
+  const result = widths.map(({ narrow }) => narrow);
+  let left = room - result.reduce((sum, width) => sum + width, 0);
+  while (left > 0.5 && open.length) {
+    // The narrowest grow first, up to the next one or to their full width.
+    open.sort((a, b) => (result[a] as number) - (result[b] as number));
+    const level = result[open[0] as number] as number;
+    const lowest = open.filter((i) => (result[i] as number) <= level + 0.5);
+    const next = Math.min(
+      ...lowest.map((i) => (widths[i] as ColumnWidth).wide),
+      ...open.filter((i) => !lowest.includes(i)).map((i) => result[i] as number),
+    );
+    const step = Math.min(Math.max(0, next - level), left / lowest.length);
+    for (const i of lowest) result[i] = (result[i] as number) + step;
+    left -= step * lowest.length;
+    for (const i of [...open])
+      if ((result[i] as number) >= (widths[i] as ColumnWidth).wide - 0.5) open.splice(open.indexOf(i), 1);
+  }
+  return result.map(Math.floor);
+}
+
+const NO_WIDTH: ColumnWidth = { wide: MIN_PX, narrow: MIN_PX };
+
+function sumOf(widths: readonly number[]): number {
+  return widths.reduce((sum, width) => sum + width, 0);
 }
 
 /**
- * Removes the excess from the long texts, as far as they stay legible: a table should scroll sideways only as
- * a last resort.
- */
-function shortenTexts(columns: readonly TableColumn[], widths: readonly number[], spare: number): number[] {
-  const excess = columns.map((column, i) =>
-    column.kind === 'text' ? Math.max(0, (widths[i] as number) - LEGIBLE_TEXT_PX) : 0,
-  );
-  const sum = excess.reduce((total, one) => total + one, 0);
-  const part = sum ? Math.min(1, -spare / sum) : 0;
-  return widths.map((width, i) => Math.floor(width - part * (excess[i] as number)));
-}
-
-/**
- * Fits the columns into the room: spare room goes to texts; if it is short, long texts shrink, and if
- * `mayShrink` bars first and then all texts.
+ * Fits the columns into the room. Spare room goes to texts. Where it is short, titles take two lines and long
+ * texts are shortened, far if the table must not scroll (`mayShrink`); numbers keep their width.
  */
 export function fitWidths(
   columns: readonly TableColumn[],
-  natural: ReadonlyMap<string, number>,
+  natural: ReadonlyMap<string, ColumnWidth>,
   roomPx: number,
   mayShrink: boolean,
 ): number[] {
-  const widths = columns.map((column) => natural.get(column.name) ?? MIN_PX);
-  const spare = roomPx - widths.reduce((sum, width) => sum + width, 0);
-  if (!roomPx || spare === 0) return widths;
-  if (spare > 0)
-    return share(columns, widths, spare, (column, i) => (column.kind === 'text' ? (widths[i] as number) : 0));
-  const nBars = columns.filter((column) => column.unit === 'fraction').length;
-  const fromBars = Math.max(spare, -nBars * (BAR_PX - MIN_BAR_PX));
-  if (!mayShrink) return shortenTexts(columns, widths, spare);
-  const shorter = share(columns, widths, fromBars, (column) => (column.unit === 'fraction' ? 1 : 0));
-  const legible = shortenTexts(columns, shorter, spare - fromBars);
-  const missing = roomPx - legible.reduce((sum, width) => sum + width, 0);
-  return missing >= 0
-    ? legible
-    : share(columns, legible, missing, (column, i) =>
-        column.kind === 'text' ? Math.max(1, (legible[i] as number) - SHORT_TEXT_PX) : 0,
-      );
+  const widths = columns.map((column) => natural.get(column.name) ?? NO_WIDTH);
+  const wide = widths.map((width) => width.wide);
+  const spare = roomPx - sumOf(wide);
+  if (!roomPx || spare === 0) return wide;
+  const isText = columns.map((column) => column.kind === 'text');
+  if (spare > 0) {
+    const growing = isText.some(Boolean) ? isText : isText.map(() => true);
+    const sum = sumOf(wide.filter((_, i) => growing[i]));
+    return wide.map((width, i) => (growing[i] ? Math.floor(width + (spare * width) / sum) : width));
+  }
+  const texts = widths
+    .filter((_, i) => isText[i])
+    .map(({ wide: full, narrow }) => ({
+      wide: full,
+      narrow: mayShrink ? Math.min(narrow, Math.max(MIN_PX, LEGIBLE_TEXT_PX / 2)) : narrow,
+    }));
+  const easy = sumOf(texts.map(({ wide: full, narrow }) => Math.max(narrow, Math.min(full, EASY_TEXT_PX))));
+  const others = (kind: keyof ColumnWidth): number =>
+    sumOf(widths.filter((_, i) => !isText[i]).map((width) => width[kind]));
+  const kind = others('wide') + easy <= roomPx ? 'wide' : 'narrow';
+  const fitted = filled(texts, roomPx - others(kind));
+  return widths.map((width, i) => (isText[i] ? (fitted.shift() as number) : width[kind]));
+}
+
+/** Fits a text into a width by `shorten`, which takes the number of characters. */
+export function textFitter(
+  fonts: Fonts = tableFonts(),
+): (
+  text: string,
+  widthPx: number,
+  isMono: boolean,
+  shorten: (text: string, nChars: number) => string,
+) => string {
+  const measure = measurer();
+  const fitted = new Map<string, string>();
+  return (text, widthPx, isMono, shorten) => {
+    const key = `${widthPx} ${text}`;
+    const known = fitted.get(key);
+    if (known !== undefined) return known;
+    const font = isMono ? fonts.mono : fonts.cell;
+    const room = widthPx - PADDING_PX;
+    const natural = measure(text, font);
+    let shown = text;
+    let nChars = Math.floor((room / natural) * text.length);
+    while (measure(shown, font) > room && nChars > 1) shown = shorten(text, nChars--);
+    fitted.set(key, shown);
+    return shown;
+  };
 }
 
 /** The width available to an element, updated as it changes; 0 until it is known. */

@@ -136,6 +136,13 @@ WINDOW_SCALARS = (
     ScalarSpec(
         "n_events_in_window", "Events in the window", "count", "Of the requested tracks, derived ones too"
     ),
+    ScalarSpec("n_steps", "Steps", "count", "Of the host that has most"),
+    ScalarSpec(
+        "focus_start_ps", "Events from", "ps", "If stray events are far from all others", is_optional=True
+    ),
+    ScalarSpec(
+        "focus_end_ps", "Events to", "ps", "If stray events are far from all others", is_optional=True
+    ),
     ScalarSpec("n_flows", "Arrows in the window", "count", "Before thinning", is_optional=True),
 )
 
@@ -200,6 +207,13 @@ MINIMAP_SCALARS = (
     ScalarSpec("n_pixels", "Pixels", "count"),
 )
 
+ACTIVE = TableSpec(
+    "active",
+    "Tracks with events",
+    (_TRACK,),
+    "The tracks that have an event or a sample in the window",
+)
+
 _PAIRS = (text("name", "Name"), text("value", "Value"))
 ABOUT = TableSpec(
     "about",
@@ -211,7 +225,7 @@ ABOUT = TableSpec(
 ARGUMENTS = TableSpec(
     "arguments",
     "Arguments",
-    _PAIRS,
+    (*_PAIRS, text("shown", "Shown", "The value scaled, with its unit, if its name states one; else empty")),
     "What the viewer derived for the event, then all stats of the event, then those of its metadata",
 )
 ANCESTORS = TableSpec("ancestors", "Ancestors", (_EVENT, _NAME, _START, _DURATION), "Innermost first")
@@ -255,5 +269,6 @@ NEIGHBOUR = TableSpec(
     "neighbour",
     "Neighbor",
     (*_EVENT_COLUMNS, number("depth", "Depth", "count")),
-    "The event next to it on its track and depth, else on its track; no row at the end",
+    "The event next to it on its track and depth, else on its track, or the first within it; no row if "
+    "there is none",
 )

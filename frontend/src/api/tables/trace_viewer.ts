@@ -96,6 +96,9 @@ export const TRACE_VIEWER = {
       end_ps: scalar('end_ps', false),
       n_events: scalar('n_events', false),
       n_events_in_window: scalar('n_events_in_window', false),
+      n_steps: scalar('n_steps', false),
+      focus_start_ps: scalar('focus_start_ps', true),
+      focus_end_ps: scalar('focus_end_ps', true),
       n_flows: scalar('n_flows', true),
     },
   },
@@ -114,6 +117,7 @@ export const TRACE_VIEWER = {
         {
           name: 'text',
           value: 'text',
+          shown: 'text',
         },
         {},
       ),
@@ -239,6 +243,19 @@ export const TRACE_VIEWER = {
     scalars: {
       n_events: scalar('n_events', false),
       range_ps: scalar('range_ps', false),
+    },
+  },
+  active: {
+    tables: {
+      active: table(
+        'active',
+        {
+          track: 'number',
+        },
+        {},
+      ),
+    },
+    scalars: {
     },
   },
   minimap: {

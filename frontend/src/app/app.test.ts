@@ -37,9 +37,11 @@ describe('runs', () => {
       '20 Nov 2026 22:13 · 2 hosts · 2.00 KiB · old format',
     ));
   it('default to the newest that can be opened', () => {
-    expect(defaultRun({ plugin: 'p', version: '', runs: [run('new', 'legacy'), run('old')] })).toBe('old');
-    expect(defaultRun({ plugin: 'p', version: '', runs: [run('new', 'empty')] })).toBe('new');
-    expect(defaultRun({ plugin: 'p', version: '', runs: [] })).toBe('');
+    expect(
+      defaultRun({ plugin: 'p', version: '', runs: [run('new', 'legacy'), run('old')], tools: [] }),
+    ).toBe('old');
+    expect(defaultRun({ plugin: 'p', version: '', runs: [run('new', 'empty')], tools: [] })).toBe('new');
+    expect(defaultRun({ plugin: 'p', version: '', runs: [], tools: [] })).toBe('');
   });
 });
 

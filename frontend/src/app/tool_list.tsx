@@ -1,13 +1,13 @@
 /** The tools of the run by group; those without data are gray and say why. */
 import type { VNode } from 'preact';
-import type { ToolInfo } from '../api/types';
+import type { ListedTool, ToolInfo } from '../api/types';
 import { MONITOR } from '../state/capture';
 import { isMonitoring } from '../state/monitor';
 import { linkTo, openTool, tool } from '../state/selection';
 
 /** Consecutive tools of one group, in the server's order. */
-export function groupTools(tools: readonly ToolInfo[]): { group: string; tools: ToolInfo[] }[] {
-  const groups: { group: string; tools: ToolInfo[] }[] = [];
+export function groupTools<T extends ListedTool>(tools: readonly T[]): { group: string; tools: T[] }[] {
+  const groups: { group: string; tools: T[] }[] = [];
   for (const info of tools) {
     const group = groups.find((candidate) => candidate.group === info.group);
     if (group) group.tools.push(info);
@@ -25,27 +25,29 @@ function opener(name: string, isOn: boolean): (event: MouseEvent) => void {
   };
 }
 
-function ToolLink({ info }: { info: ToolInfo }): VNode {
+/** A tool of the run, or, while that is being read, of any run. */
+function ToolLink({ info }: { info: ListedTool | ToolInfo }): VNode {
   const isOn = info.name === tool.value;
-  const tip = info.available ? info.summary : [info.reason, info.remedy].filter(Boolean).join('\n');
+  const missing = 'available' in info && !info.available ? info : null;
+  const tip = missing ? [missing.reason, missing.remedy].filter(Boolean).join('\n') : info.summary;
   return (
     <li>
       <a
         href={linkTo({ tool: info.name, params: {} })}
         target="_top"
-        class={info.available ? '' : 'off'}
+        class={missing ? 'off' : ''}
         aria-current={isOn ? 'page' : undefined}
         data-tip={tip}
         onClick={opener(info.name, isOn)}
       >
         {info.title}
-        {!info.available && <span class="hidden-text"> (no data: {info.reason})</span>}
+        {missing && <span class="hidden-text"> (no data: {missing.reason})</span>}
       </a>
     </li>
   );
 }
 
-export function ToolList({ tools }: { tools: readonly ToolInfo[] }): VNode {
+export function ToolList({ tools }: { tools: readonly (ListedTool | ToolInfo)[] }): VNode {
   return (
     <nav aria-label="Tools">
       {groupTools(tools).map(({ group, tools: members }) => (

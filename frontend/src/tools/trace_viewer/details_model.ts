@@ -34,13 +34,20 @@ interface DetailLink {
   readonly params: Readonly<Record<string, string>>;
 }
 
+interface Argument {
+  readonly name: string;
+  readonly value: string;
+  /** The value scaled, with its unit; empty: as it is. */
+  readonly shown: string;
+}
+
 export interface EventDetails extends EventRef {
   readonly depth: number;
   readonly selfTimePs: number | null;
   readonly step: string | null;
   /** Other texts about the event, as the server names them. */
   readonly about: readonly (readonly [string, string])[];
-  readonly arguments: readonly (readonly [string, string])[];
+  readonly arguments: readonly Argument[];
   /** The innermost first. */
   readonly ancestors: readonly EventRef[];
   readonly flows: readonly FlowNeighbour[];
@@ -69,11 +76,8 @@ export function eventOf(row: EventRow, track = -1): EventRef {
   };
 }
 
-function pairs(
-  payload: Payload,
-  spec: typeof EVENT.tables.about | typeof EVENT.tables.arguments,
-): [string, string][] {
-  return readTable(payload, spec)
+function pairs(payload: Payload): [string, string][] {
+  return readTable(payload, EVENT.tables.about)
     .all()
     .map(({ name, value }) => [name, value]);
 }
@@ -122,7 +126,7 @@ const ELSEWHERE = new Set(['name', 'step', 'track', 'section', 'host']);
 
 export function decodeDetails(payload: Payload): EventDetails {
   const { event, track, depth, start_ps, duration_ps, self_time_ps } = EVENT.scalars;
-  const about = pairs(payload, EVENT.tables.about);
+  const about = pairs(payload);
   const word = (name: string): string | undefined => about.find(([key]) => key === name)?.[1];
   const trackId = readNumber(payload, track) ?? -1;
   return {
@@ -135,7 +139,7 @@ export function decodeDetails(payload: Payload): EventDetails {
     step: word('step') ?? null,
     name: word('name') ?? '(no name)',
     about: about.filter(([key, value]) => !ELSEWHERE.has(key) && value !== word('name')),
-    arguments: pairs(payload, EVENT.tables.arguments),
+    arguments: readTable(payload, EVENT.tables.arguments).all(),
     ancestors: readTable(payload, EVENT.tables.ancestors)
       .all()
       .map((row) => eventOf(row, trackId)),

@@ -3,17 +3,37 @@
  * (gestures.ts and keys.ts call its methods) and renders no HTML (the views read its signals).
  */
 
-import { batch, signal } from '@preact/signals';
+import { batch, effect, signal } from '@preact/signals';
+import { readTable } from '../../api/declared';
+import { TRACE_VIEWER } from '../../api/tables/trace_viewer';
 import { Rest } from '../../base/rest';
 import { valueAt } from '../../canvas/areas';
-import { RULER_PX } from '../../canvas/overlay';
-import { bringIntoView, spanPs, zoomTo, type Viewport } from '../../canvas/viewport';
+import { DIAMOND_PX } from '../../canvas/boxes';
+import { RULER_PX, STEP_ROW_PX, toScreen, type StepSpan } from '../../canvas/overlay';
+import { stepAt } from '../../canvas/step_row';
+import {
+  bringIntoView,
+  clampViewport,
+  isSameViewport,
+  spanPs,
+  zoomTo,
+  type Viewport,
+} from '../../canvas/viewport';
 import type { Frame } from '../../canvas/renderer';
 import { widthOfWhole } from './ahead';
 import { Camera } from './camera';
 import type { EventRef, FlowNeighbour } from './details_model';
 import { Frames } from './frames';
-import { contentY, isCounter, layoutTracks, rowTop, trackAt, tracksWithin, type Layout } from './layout';
+import {
+  contentY,
+  isCounter,
+  layoutTracks,
+  maxPinScroll,
+  rowTop,
+  trackAt,
+  tracksWithin,
+  type Layout,
+} from './layout';
 import { Loader, type Fetch, type Question } from './loader';
 import { labelOf, stretchOf, type Marked } from './marked';
 import { decodeFacts, movedPs, type TraceFacts, type TraceWindow, type Track } from './model';
@@ -50,8 +70,14 @@ export class Timeline {
   readonly hovered = signal<Hover | null>(null);
   readonly tool = signal<Tool>('pan');
   readonly hasAllFlows = signal(false);
+  /** How far the pinned tracks are scrolled. */
+  readonly pinScrollPx = signal(0);
+  /** Tracks with events in the window; null: not known, or they are all shown. */
+  readonly activeTracks = signal<ReadonlySet<number> | null>(null);
   /** Arrows of all flows in the window, if they are switched on. */
   readonly nFlows = signal(0);
+  /** How often the menu of tracks was asked for by key. */
+  readonly tracksCalls = signal(0);
   readonly camera = new Camera(
     () => this.durationPs,
     () => {
@@ -65,6 +91,8 @@ export class Timeline {
   flows: readonly FlowNeighbour[] = [];
   private readonly frames: Frames;
   private isDisposed = false;
+  private activeAbort = new AbortController();
+  private readonly stopHiding: () => void;
   private pointerAt: { readonly x: number; readonly y: number } | null = null;
   /** After a zoom or a scroll a different box may be under a pointer that has not moved. */
   private readonly atRest = new Rest(POINT_AGAIN_MS, () => {
@@ -89,6 +117,10 @@ export class Timeline {
       },
     );
     this.retheme();
+    this.stopHiding = effect(() => {
+      const { startPs, endPs } = this.camera.settled.value;
+      if (this.trackView.value.hidesEmpty && this.facts.value) void this.findActive(startPs, endPs);
+    });
     this.frames.onFrame(() => {
       if (this.pointerAt) this.atRest.note();
     });
@@ -133,7 +165,7 @@ export class Timeline {
         this.facts.value = facts;
         this.changeTracks(this.trackView.value);
       });
-      this.camera.set(view ?? { startPs: 0, endPs: facts.durationPs });
+      this.camera.set(view ?? this.wholeView);
       if (before) this.shift(movedPs(before, facts), view !== null);
       await then?.();
       this.camera.settle();
@@ -149,7 +181,7 @@ export class Timeline {
     this.fetch = fetch;
     this.loader = this.newLoader(fetch);
     before.dispose();
-    const wasWhole = this.camera.view.startPs <= 0 && this.camera.view.endPs >= this.durationPs;
+    const wasWhole = isSameViewport(this.camera.view, clampViewport(this.wholeView, this.durationPs));
     await this.start(wasWhole ? null : this.camera.view);
     const { text, hasArguments } = this.search.query.value;
     this.search.set({ text: '', hasArguments });
@@ -168,6 +200,11 @@ export class Timeline {
 
   // --- the view ---
 
+  /** Where a page without a window in its link begins: the whole trace, without a few events far from it. */
+  get wholeView(): Viewport {
+    return this.facts.value?.focus ?? { startPs: 0, endPs: this.durationPs };
+  }
+
   get durationPs(): number {
     return this.facts.value?.durationPs ?? 1;
   }
@@ -180,7 +217,9 @@ export class Timeline {
     return this.frames.window;
   }
 
-  scrollBy(px: number): void {
+  /** Scrolls the tracks; with the pointer over the pinned ones (`atY`), these. */
+  scrollBy(px: number, atY = Number.POSITIVE_INFINITY): void {
+    if (atY < this.layout.value.pinnedBottomPx && this.scrollPins(px)) return;
     this.scroller.scrollTop += px;
   }
 
@@ -190,8 +229,51 @@ export class Timeline {
 
   changeTracks(view: TrackView): void {
     this.trackView.value = view;
-    this.layout.value = layoutTracks(arrange(this.facts.value?.tracks ?? [], view), view, RULER_PX);
+    this.layOut();
+  }
+
+  /** Asks which tracks have events in the window, and hides the others. */
+  private async findActive(startPs: number, endPs: number): Promise<void> {
+    this.activeAbort.abort();
+    const abort = new AbortController();
+    this.activeAbort = abort;
+    const params = { start_ps: String(Math.floor(startPs)), end_ps: String(Math.ceil(endPs)) };
+    try {
+      const { tables } = TRACE_VIEWER.active;
+      const rows = readTable(await this.ask('active', params, abort.signal), tables.active).all();
+      if (abort.signal.aborted || this.isDisposed) return;
+      this.activeTracks.value = new Set(rows.map(({ track }) => track ?? -1));
+      this.layOut();
+    } catch (error) {
+      if (!abort.signal.aborted) this.loader.refusal.value = error;
+    }
+  }
+
+  openTracks(): void {
+    this.tracksCalls.value++;
+  }
+
+  private layOut(): void {
+    const { facts, trackView, activeTracks } = this;
+    const shown = arrange(facts.value?.tracks ?? [], trackView.value, activeTracks.value);
+    const { heightPx } = this.frames.frame;
+    const topPx = RULER_PX + (this.hasSteps ? STEP_ROW_PX : 0);
+    this.layout.value = layoutTracks(shown, trackView.value, topPx, heightPx > 1 ? heightPx : undefined);
+    this.scrollPins(0);
     this.refresh();
+  }
+
+  /** Whether there is a row of steps above the ruler. */
+  get hasSteps(): boolean {
+    return (this.facts.value?.nSteps ?? 0) > 0;
+  }
+
+  /** Scrolls the pinned tracks, if they are taller than their strip; false: they are not. */
+  scrollPins(px: number): boolean {
+    const most = maxPinScroll(this.layout.value);
+    this.pinScrollPx.value = Math.max(0, Math.min(this.pinScrollPx.value + px, most));
+    this.requestFrame();
+    return most > 0;
   }
 
   showFlows(isOn: boolean): void {
@@ -217,6 +299,7 @@ export class Timeline {
     const { heightPx: before } = this.frames.frame;
     this.frames.resize(widthPx, heightPx);
     this.camera.widthPx = Math.max(widthPx, 1);
+    if (heightPx !== before) this.layOut();
     const outline = this.selected.value && this.frames.outlineOf(this.selected.value);
     // The drawer that opens for the selected event must not cover it.
     if (this.selected.value && outline && heightPx < before && outline.y < this.scroller.scrollTop + before)
@@ -228,24 +311,21 @@ export class Timeline {
 
   private find(x: number, y: number): Picked | null {
     const { window, scene } = this.frames;
-    if (!window || y < RULER_PX) return null;
-    const slackPs = (SLACK_PX / this.camera.widthPx) * spanPs(this.camera.view);
-    return pick(
-      window,
-      scene.places,
-      this.camera.timeAt(x),
-      contentY(this.layout.value, y, this.scroller.scrollTop),
-      slackPs,
-    );
+    if (!window || y < this.layout.value.topPx) return null;
+    const perPx = spanPs(this.camera.view) / this.camera.widthPx;
+    return pick(window, scene.places, this.camera.timeAt(x), this.contentAt(y), {
+      slackPs: SLACK_PX * perPx,
+      diamondPs: DIAMOND_PX * perPx,
+    });
   }
 
   /** The height of the content at a height of the stage. */
   contentAt(y: number): number {
-    return contentY(this.layout.value, y, this.scroller.scrollTop);
+    return contentY(this.layout.value, y, this.scroller.scrollTop, this.pinScrollPx.value);
   }
 
   private counterAt(x: number, y: number): Hover['counter'] {
-    const place = y < RULER_PX ? null : trackAt(this.layout.value, this.contentAt(y));
+    const place = y < this.layout.value.topPx ? null : trackAt(this.layout.value, this.contentAt(y));
     const series = place && isCounter(place.track) ? this.window?.counters.get(place.track.id) : undefined;
     const value = series ? valueAt(series, this.camera.timeAt(x)) : null;
     return place && value !== null ? { track: place.track, value } : null;
@@ -270,8 +350,21 @@ export class Timeline {
     if (!isSame) this.requestFrame();
   }
 
+  /** Selects the event there; on the row of steps, marks the step. */
   selectAt(x: number, y: number): void {
-    this.select(this.find(x, y));
+    const step = this.hasSteps && y < STEP_ROW_PX ? this.stepAt(x) : null;
+    if (step)
+      this.mark({
+        startPs: step.startPs,
+        endPs: step.startPs + step.durationPs,
+        trackIds: null,
+        depths: null,
+      });
+    else this.select(this.find(x, y));
+  }
+
+  private stepAt(x: number): StepSpan | null {
+    return stepAt(this.frames.scene.stepRow, this.camera.timeAt(x));
   }
 
   zoomToBoxAt(x: number, y: number): void {
@@ -312,8 +405,14 @@ export class Timeline {
   private scrollTo(picked: Picked): void {
     const layout = this.layout.value;
     const place = layout.placeOfTrack.get(picked.track);
-    if (!place || place.isPinned) return;
+    if (!place) return;
     const y = rowTop(place, picked.depth);
+    if (place.isPinned) {
+      const top = toScreen(y, this.frames.frame);
+      if (top < layout.topPx) this.scrollPins(top - layout.topPx);
+      else this.scrollPins(Math.max(0, top + place.boxHeight + 2 - layout.pinnedBottomPx));
+      return;
+    }
     const { scrollTop, clientHeight } = this.scroller;
     if (y < scrollTop + layout.pinnedBottomPx + RULER_PX)
       this.scroller.scrollTop = y - layout.pinnedBottomPx - 2 * RULER_PX;
@@ -346,6 +445,7 @@ export class Timeline {
     const view = this.trackView.value;
     const hidden = new Set(view.hidden);
     hidden.delete(id);
+    if (this.activeTracks.value) this.activeTracks.value = new Set([...this.activeTracks.value, id]);
     const shown = { ...view, hidden, filter: '' };
     const section = arrange(this.facts.value?.tracks ?? [], shown).sections.find(({ tracks }) =>
       tracks.some((track) => track.id === id),
@@ -370,8 +470,12 @@ export class Timeline {
     this.requestFrame();
   }
 
-  /** The selected event's extent, else that of the box under the pointer, else the window. */
+  /**
+   * The selected event's extent, else that of the box under the pointer, else the window. A box that was drawn
+   * stays while no event is selected.
+   */
   markSelected(): void {
+    if (!this.selected.value && this.marked.value?.trackIds) return;
     const picked = this.selected.value ?? this.hovered.value?.picked;
     const { startPs, endPs } = picked
       ? { startPs: picked.startPs, endPs: picked.startPs + Math.max(picked.durationPs, 1) }
@@ -457,6 +561,8 @@ export class Timeline {
 
   dispose(): void {
     this.isDisposed = true;
+    this.stopHiding();
+    this.activeAbort.abort();
     this.atRest.cancel();
     this.loader.dispose();
     this.search.dispose();

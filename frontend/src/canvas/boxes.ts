@@ -58,7 +58,7 @@ export const MERGED = 1;
 export const DIM = 2;
 export const INSTANT = 4;
 
-/** Half the width of an instant's diamond, in CSS pixels. */
+/** Half the width and height of an instant's diamond, in CSS pixels: a box behind it stays visible around it. */
 export const DIAMOND_PX = 5;
 const DIAMOND_FROM_PX = 8;
 

@@ -195,7 +195,10 @@ function drawDiamonds(
   const reach = DIAMOND_PX * frame.pixelRatio;
   const to = windowEnd(batch, frame) + reach / perPs;
   const last = batch.rowFirst[row + 1] as number;
-  const half = (rowSpan.bottom - rowSpan.top - 1) / 2;
+  const center = (rowSpan.top + rowSpan.bottom - 1) / 2;
+  const tall = Math.min(reach, (rowSpan.bottom - rowSpan.top - 1) / 2);
+  const seenTop = Math.max(seen.top, Math.ceil(center - tall - 1));
+  const seenBottom = Math.min(seen.bottom, Math.floor(center + tall + 1) + 1);
   for (let i = firstInstanceFrom(batch, row, from - reach / perPs); i < last; i++) {
     const start = floats[4 * i] as number;
     if (start > to) break;
@@ -203,8 +206,8 @@ function drawDiamonds(
     if ((flags & INSTANT) === 0) continue;
     const middle = Math.min(Math.round((start - from) * perPs), width - 1);
     const ground = shades.ground[(marks[16 * i + 12] as number) * 4 + (flags & ~INSTANT)] as number;
-    for (let y = seen.top; y < seen.bottom; y++) {
-      const spread = Math.round(reach * (1 - Math.abs(y - rowSpan.top - half) / (half + 1)));
+    for (let y = seenTop; y < seenBottom; y++) {
+      const spread = Math.round(reach * (1 - Math.abs(y - center) / tall));
       const [left, right] = [middle - spread, middle + spread];
       for (let x = Math.max(left - 1, 0); x <= Math.min(right + 1, width - 1); x++)
         data[y * width + x] = x < left || x > right ? shades.background : ground;

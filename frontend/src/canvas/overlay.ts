@@ -300,12 +300,13 @@ function strokeDiamond(
 ): void {
   const middle = xOf(frame)(outline.startPs);
   if (middle < -DIAMOND_PX || middle > frame.widthPx + DIAMOND_PX) return;
-  const [top, half] = [toScreen(outline.y, frame), outline.height / 2];
+  const center = toScreen(outline.y, frame) + outline.height / 2;
+  const reach = DIAMOND_PX + widthPx;
   context.beginPath();
-  context.moveTo(middle, top - widthPx);
-  context.lineTo(middle + DIAMOND_PX + widthPx, top + half);
-  context.lineTo(middle, top + outline.height + widthPx);
-  context.lineTo(middle - DIAMOND_PX - widthPx, top + half);
+  context.moveTo(middle, center - reach);
+  context.lineTo(middle + reach, center);
+  context.lineTo(middle, center + reach);
+  context.lineTo(middle - reach, center);
   context.closePath();
   for (const [color, width] of [
     [theme.background, widthPx + 2],

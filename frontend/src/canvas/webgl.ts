@@ -48,7 +48,11 @@ void main() {
   left = mix(left, middle - reach, isInstant);
   right = mix(right, middle + reach, isInstant);
   across = corner * 2.0 - 1.0;
-  radius = isInstant * vec2(reach, 0.5 * (bottom - top));
+  float tall = min(reach, 0.5 * (bottom - top));
+  float center = 0.5 * (top + bottom);
+  top = mix(top, center - tall, isInstant);
+  bottom = mix(bottom, center + tall, isInstant);
+  radius = isInstant * vec2(reach, tall);
   // Drawn in the other pass: no area here.
   vec2 px = isInstant == pass ? mix(vec2(left, top), vec2(right, bottom), corner) : vec2(0.0);
   gl_Position = vec4(px / size * vec2(2.0, -2.0) + vec2(-1.0, 1.0), 0.0, 1.0);

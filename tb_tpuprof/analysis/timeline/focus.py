@@ -14,8 +14,8 @@ from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
 _MIN_EVENTS = 10  # of fewer, none can be called stray
-_MAX_STRAY_FRACTION = 0.001
-_MAX_STRAYS = 100
+_MAX_STRAY_FRACTION = 0.01
+_MAX_STRAYS = 1000
 _EMPTY_FRACTION = 0.9  # of the trace, between the strays and the others
 
 
@@ -36,7 +36,7 @@ def focus(trace: Trace) -> Focus | None:
          ▏                                          █▌██▐█     n_before = 1
          0        at least 90% of the trace         start … end
 
-    Stray are up to 0.1% of the events (one of fewer than 2,000, at most 100) if nothing runs during at least
+    Stray are up to 1% of the events (one of fewer than 200, at most 1,000) if nothing runs during at least
     90% of the trace between them and the others.
     """
     layer = file_layer(trace)

@@ -48,7 +48,21 @@ function fullName({ isPinned, track }: TrackPlace): string {
 /** The names of tracks as they fit the column; computed again when it or they change. */
 function useTexts(places: readonly TrackPlace[]): ReadonlyMap<string, string> {
   const widthPx = namesPx.value;
-  return useMemo(() => shortNames(places.map(fullName), nameRoom(widthPx), textWidth), [places, widthPx]);
+  return useMemo(() => {
+    const counters = places.filter(({ track }) => isCounter(track));
+    const others = places.filter(({ track }) => !isCounter(track));
+    const room = nameRoom(widthPx);
+    return new Map([
+      ...shortNames(counters.map(fullName), room - scaleRoom(counters), textWidth),
+      ...shortNames(others.map(fullName), room, textWidth),
+    ]);
+  }, [places, widthPx]);
+}
+
+/** The room that the widest of the counters' scales takes beside the names. */
+function scaleRoom(counters: readonly TrackPlace[]): number {
+  const labels = counters.flatMap(({ track }) => Object.values(scaleOf(track)));
+  return Math.max(0, ...labels.map(textWidth));
 }
 
 function carry({ place, siblings, carried, timeline }: NameProps, event: PointerEvent): void {

@@ -103,7 +103,7 @@ function pressKey(timeline: Timeline, key: string): boolean {
       void search.go(-1, camera.view.startPs);
       return true;
     case 't':
-      timeline.openTracks();
+      timeline.stack.menuCalls.value++;
       return true;
     case '0':
       camera.showAll();

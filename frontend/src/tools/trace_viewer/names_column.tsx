@@ -296,7 +296,7 @@ export function PinnedNames({ timeline }: { timeline: Timeline }): VNode | null 
       tabIndex={isTall ? 0 : -1}
       ref={scroller}
       onScroll={(event) => {
-        timeline.scrollPins(event.currentTarget.scrollTop - timeline.pinScrollPx.value);
+        timeline.stack.scrollPins(event.currentTarget.scrollTop - timeline.pinScrollPx.value);
       }}
     >
       <div style={{ height: `${String(pinnedPx)}px` }}>

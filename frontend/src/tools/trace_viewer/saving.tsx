@@ -12,7 +12,7 @@ import { toScreen } from '../../canvas/overlay';
 import { asApiError } from '../../state/payload';
 import { Dialog } from '../../widgets/dialog';
 import { Menu } from '../../widgets/menu';
-import { SECTION_PX } from './layout';
+import { PAD_PX, PITCH_PX as LINE_PX, SECTION_PX } from './layout';
 import { widthOfNames } from './names_width';
 import { readTheme } from './theme';
 import type { Timeline } from './timeline';
@@ -48,29 +48,23 @@ function drawNames(
     context.font = `${isBold ? '600 ' : ''}${theme.font}`;
     clipText(context, text, x, y, (isBold ? widthPx : namesPx) - x - 4);
   };
-  const within = (y: number, from: number, to: number): boolean => y >= from && y <= to;
   if (timeline.hasSteps) write('Step', TITLE_PX + 10, 20, theme.muted, false);
-  for (const { section, y } of layout.sections) {
-    const top = toScreen(y, frame);
-    if (!within(top, layout.pinnedBottomPx, frame.heightPx)) continue;
-    context.fillStyle = cssOf(theme.surface);
-    context.fillRect(0, TITLE_PX + top, widthPx, 25);
-    write(section.title, TITLE_PX + top + 13, 8, theme.text, true);
-  }
+  const edge = layout.pinnedBottomPx;
   for (const place of layout.placeOfTrack.values()) {
     const top = toScreen(place.y, frame);
-    const [from, to] = place.isPinned
-      ? [layout.topPx, layout.pinnedBottomPx]
-      : [layout.pinnedBottomPx, frame.heightPx];
-    // A track that begins above has its name at the edge, as on the page.
-    if (within(top, from, to) || (top < from && top + place.height > from + 24))
-      write(
-        place.track.name,
-        TITLE_PX + Math.max(top, from + (place.isPinned ? 0 : SECTION_PX)) + 12,
-        20,
-        theme.muted,
-        false,
-      );
+    // A name stays at the edge while its track scrolls by, as on the page.
+    const least = place.isPinned ? layout.topPx : edge + SECTION_PX;
+    const y = Math.min(Math.max(top, least), top + place.height - LINE_PX);
+    if (y >= least - PAD_PX && y + LINE_PX <= (place.isPinned ? edge : frame.heightPx) + PAD_PX)
+      write(place.track.name, TITLE_PX + y + 12, 20, theme.muted, false);
+  }
+  for (const { section, y, height } of layout.sections) {
+    const top = toScreen(y, frame);
+    if (top + height <= edge || top > frame.heightPx) continue;
+    const headY = TITLE_PX + Math.max(top, edge);
+    context.fillStyle = cssOf(theme.surface);
+    context.fillRect(0, headY, widthPx, SECTION_PX - 1);
+    write(section.title, headY + 13, 8, theme.text, true);
   }
 }
 

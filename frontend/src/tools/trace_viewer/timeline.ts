@@ -3,13 +3,11 @@
  * (gestures.ts and keys.ts call its methods) and renders no HTML (the views read its signals).
  */
 
-import { batch, effect, signal } from '@preact/signals';
-import { readTable } from '../../api/declared';
-import { TRACE_VIEWER } from '../../api/tables/trace_viewer';
+import { batch, signal } from '@preact/signals';
 import { Rest } from '../../base/rest';
 import { valueAt } from '../../canvas/areas';
 import { DIAMOND_PX } from '../../canvas/boxes';
-import { RULER_PX, STEP_ROW_PX, toScreen, type StepSpan } from '../../canvas/overlay';
+import { RULER_PX, STEP_ROW_PX, toScreen } from '../../canvas/overlay';
 import { stepAt } from '../../canvas/step_row';
 import {
   bringIntoView,
@@ -24,22 +22,14 @@ import { widthOfWhole } from './ahead';
 import { Camera } from './camera';
 import type { EventRef, FlowNeighbour } from './details_model';
 import { Frames } from './frames';
-import {
-  contentY,
-  isCounter,
-  layoutTracks,
-  maxPinScroll,
-  rowTop,
-  trackAt,
-  tracksWithin,
-  type Layout,
-} from './layout';
+import { contentY, isCounter, rowTop, trackAt, tracksWithin } from './layout';
 import { Loader, type Fetch, type Question } from './loader';
 import { labelOf, stretchOf, type Marked } from './marked';
 import { decodeFacts, movedPs, type TraceFacts, type TraceWindow, type Track } from './model';
 import { depthOf, pick, pickedEvent, type Picked } from './picking';
 import { Search } from './search';
-import { arrange, fold, PLAIN, type TrackView } from './track_view';
+import { TrackStack } from './track_stack';
+import { fold, type TrackView } from './track_view';
 import { ALL_TRACKS_MAX, type VisibleWindow } from './windows';
 
 export type Status =
@@ -63,27 +53,23 @@ const POINT_AGAIN_MS = 100;
 export class Timeline {
   readonly status = signal<Status>({ kind: 'loading' });
   readonly facts = signal<TraceFacts | null>(null);
-  readonly trackView = signal<TrackView>(PLAIN);
-  readonly layout = signal<Layout>(layoutTracks(arrange([], PLAIN), PLAIN, RULER_PX));
   readonly selected = signal<Picked | null>(null);
   readonly marked = signal<Marked | null>(null);
   readonly hovered = signal<Hover | null>(null);
   readonly tool = signal<Tool>('pan');
   readonly hasAllFlows = signal(false);
-  /** How far the pinned tracks are scrolled. */
-  readonly pinScrollPx = signal(0);
-  /** Tracks with events in the window; null: not known, or they are all shown. */
-  readonly activeTracks = signal<ReadonlySet<number> | null>(null);
   /** Arrows of all flows in the window, if they are switched on. */
   readonly nFlows = signal(0);
-  /** How often the menu of tracks was asked for by key. */
-  readonly tracksCalls = signal(0);
   readonly camera = new Camera(
     () => this.durationPs,
     () => {
       this.requestFrame();
     },
   );
+  readonly stack = new TrackStack(this);
+  readonly trackView = this.stack.view;
+  readonly layout = this.stack.layout;
+  readonly pinScrollPx = this.stack.pinScrollPx;
   readonly search: Search;
   loader: Loader;
 
@@ -91,8 +77,6 @@ export class Timeline {
   flows: readonly FlowNeighbour[] = [];
   private readonly frames: Frames;
   private isDisposed = false;
-  private activeAbort = new AbortController();
-  private readonly stopHiding: () => void;
   private pointerAt: { readonly x: number; readonly y: number } | null = null;
   /** After a zoom or a scroll a different box may be under a pointer that has not moved. */
   private readonly atRest = new Rest(POINT_AGAIN_MS, () => {
@@ -117,10 +101,6 @@ export class Timeline {
       },
     );
     this.retheme();
-    this.stopHiding = effect(() => {
-      const { startPs, endPs } = this.camera.settled.value;
-      if (this.trackView.value.hidesEmpty && this.facts.value) void this.findActive(startPs, endPs);
-    });
     this.frames.onFrame(() => {
       if (this.pointerAt) this.atRest.note();
     });
@@ -219,7 +199,7 @@ export class Timeline {
 
   /** Scrolls the tracks; with the pointer over the pinned ones (`atY`), these. */
   scrollBy(px: number, atY = Number.POSITIVE_INFINITY): void {
-    if (atY < this.layout.value.pinnedBottomPx && this.scrollPins(px)) return;
+    if (atY < this.layout.value.pinnedBottomPx && this.stack.scrollPins(px)) return;
     this.scroller.scrollTop += px;
   }
 
@@ -228,52 +208,12 @@ export class Timeline {
   }
 
   changeTracks(view: TrackView): void {
-    this.trackView.value = view;
-    this.layOut();
-  }
-
-  /** Asks which tracks have events in the window, and hides the others. */
-  private async findActive(startPs: number, endPs: number): Promise<void> {
-    this.activeAbort.abort();
-    const abort = new AbortController();
-    this.activeAbort = abort;
-    const params = { start_ps: String(Math.floor(startPs)), end_ps: String(Math.ceil(endPs)) };
-    try {
-      const { tables } = TRACE_VIEWER.active;
-      const rows = readTable(await this.ask('active', params, abort.signal), tables.active).all();
-      if (abort.signal.aborted || this.isDisposed) return;
-      this.activeTracks.value = new Set(rows.map(({ track }) => track ?? -1));
-      this.layOut();
-    } catch (error) {
-      if (!abort.signal.aborted) this.loader.refusal.value = error;
-    }
-  }
-
-  openTracks(): void {
-    this.tracksCalls.value++;
-  }
-
-  private layOut(): void {
-    const { facts, trackView, activeTracks } = this;
-    const shown = arrange(facts.value?.tracks ?? [], trackView.value, activeTracks.value);
-    const { heightPx } = this.frames.frame;
-    const topPx = RULER_PX + (this.hasSteps ? STEP_ROW_PX : 0);
-    this.layout.value = layoutTracks(shown, trackView.value, topPx, heightPx > 1 ? heightPx : undefined);
-    this.scrollPins(0);
-    this.refresh();
+    this.stack.change(view);
   }
 
   /** Whether there is a row of steps above the ruler. */
   get hasSteps(): boolean {
-    return (this.facts.value?.nSteps ?? 0) > 0;
-  }
-
-  /** Scrolls the pinned tracks, if they are taller than their strip; false: they are not. */
-  scrollPins(px: number): boolean {
-    const most = maxPinScroll(this.layout.value);
-    this.pinScrollPx.value = Math.max(0, Math.min(this.pinScrollPx.value + px, most));
-    this.requestFrame();
-    return most > 0;
+    return this.stack.hasSteps;
   }
 
   showFlows(isOn: boolean): void {
@@ -299,7 +239,7 @@ export class Timeline {
     const { heightPx: before } = this.frames.frame;
     this.frames.resize(widthPx, heightPx);
     this.camera.widthPx = Math.max(widthPx, 1);
-    if (heightPx !== before) this.layOut();
+    this.stack.resize(heightPx);
     const outline = this.selected.value && this.frames.outlineOf(this.selected.value);
     // The drawer that opens for the selected event must not cover it.
     if (this.selected.value && outline && heightPx < before && outline.y < this.scroller.scrollTop + before)
@@ -352,19 +292,16 @@ export class Timeline {
 
   /** Selects the event there; on the row of steps, marks the step. */
   selectAt(x: number, y: number): void {
-    const step = this.hasSteps && y < STEP_ROW_PX ? this.stepAt(x) : null;
-    if (step)
+    const step =
+      this.hasSteps && y < STEP_ROW_PX ? stepAt(this.frames.scene.stepRow, this.camera.timeAt(x)) : null;
+    if (!step) this.select(this.find(x, y));
+    else
       this.mark({
         startPs: step.startPs,
         endPs: step.startPs + step.durationPs,
         trackIds: null,
         depths: null,
       });
-    else this.select(this.find(x, y));
-  }
-
-  private stepAt(x: number): StepSpan | null {
-    return stepAt(this.frames.scene.stepRow, this.camera.timeAt(x));
   }
 
   zoomToBoxAt(x: number, y: number): void {
@@ -408,9 +345,7 @@ export class Timeline {
     if (!place) return;
     const y = rowTop(place, picked.depth);
     if (place.isPinned) {
-      const top = toScreen(y, this.frames.frame);
-      if (top < layout.topPx) this.scrollPins(top - layout.topPx);
-      else this.scrollPins(Math.max(0, top + place.boxHeight + 2 - layout.pinnedBottomPx));
+      this.stack.showPinned(place, toScreen(y, this.frames.frame));
       return;
     }
     const { scrollTop, clientHeight } = this.scroller;
@@ -426,7 +361,7 @@ export class Timeline {
    */
   revealEvent(event: EventRef, depth?: number, isWindowKept = false): void {
     const track = this.facts.value?.tracks.find(({ id }) => id === event.track);
-    if (track && !this.layout.value.placeOfTrack.has(track.id)) this.uncover(track.id);
+    if (track && !this.layout.value.placeOfTrack.has(track.id)) this.stack.uncover(track.id);
     const { window } = this;
     const picked = pickedEvent(
       event,
@@ -438,19 +373,6 @@ export class Timeline {
     }
     this.select(picked);
     this.scrollTo(picked);
-  }
-
-  /** Shows a track that is hidden, filtered out or in a folded section. */
-  private uncover(id: number): void {
-    const view = this.trackView.value;
-    const hidden = new Set(view.hidden);
-    hidden.delete(id);
-    if (this.activeTracks.value) this.activeTracks.value = new Set([...this.activeTracks.value, id]);
-    const shown = { ...view, hidden, filter: '' };
-    const section = arrange(this.facts.value?.tracks ?? [], shown).sections.find(({ tracks }) =>
-      tracks.some((track) => track.id === id),
-    );
-    this.changeTracks({ ...shown, folded: new Set([...view.folded].filter((key) => key !== section?.key)) });
   }
 
   zoomToSelected(): void {
@@ -561,8 +483,7 @@ export class Timeline {
 
   dispose(): void {
     this.isDisposed = true;
-    this.stopHiding();
-    this.activeAbort.abort();
+    this.stack.dispose();
     this.atRest.cancel();
     this.loader.dispose();
     this.search.dispose();

@@ -96,7 +96,7 @@ function TrackList({ timeline }: { timeline: Timeline }): VNode {
 /** Opens the menu, with the focus in its filter, when the key asks for it. */
 function useOpening(timeline: Timeline): { current: HTMLSpanElement | null } {
   const anchor = useRef<HTMLSpanElement>(null);
-  const nCalls = timeline.tracksCalls.value;
+  const nCalls = timeline.stack.menuCalls.value;
   useEffect(() => {
     if (nCalls === 0) return;
     const button = anchor.current?.querySelector<HTMLElement>('button[aria-expanded]');
@@ -106,11 +106,44 @@ function useOpening(timeline: Timeline): { current: HTMLSpanElement | null } {
   return anchor;
 }
 
+function Checks({ timeline }: { timeline: Timeline }): VNode {
+  const view = timeline.trackView.value;
+  const nFlows = timeline.nFlows.value;
+  return (
+    <>
+      <label class="tv-field">
+        <span class="tv-check-line">
+          <input
+            type="checkbox"
+            checked={view.hidesEmpty}
+            onChange={(event) => {
+              timeline.changeTracks({ ...view, hidesEmpty: event.currentTarget.checked });
+            }}
+          />
+          Hide tracks without events in the window
+        </span>
+      </label>
+      <label class="tv-field">
+        <span class="tv-check-line">
+          <input
+            type="checkbox"
+            checked={timeline.hasAllFlows.value}
+            onChange={(event) => {
+              timeline.showFlows(event.currentTarget.checked);
+            }}
+          />
+          Arrows of all flows
+        </span>
+        {nFlows > 0 && <small class="muted">{plural(nFlows, 'flow')} in view</small>}
+      </label>
+    </>
+  );
+}
+
 export function TracksMenu({ timeline }: { timeline: Timeline }): VNode {
   const anchor = useOpening(timeline);
   const view = timeline.trackView.value;
   const { nHidden } = timeline.layout.value;
-  const nFlows = timeline.nFlows.value;
   const all = timeline.facts.value?.tracks ?? [];
   const foldAll = (): void => {
     timeline.changeTracks({
@@ -161,31 +194,7 @@ export function TracksMenu({ timeline }: { timeline: Timeline }): VNode {
               ))}
             </select>
           </label>
-          <label class="tv-field">
-            <span class="tv-check-line">
-              <input
-                type="checkbox"
-                checked={view.hidesEmpty}
-                onChange={(event) => {
-                  timeline.changeTracks({ ...view, hidesEmpty: event.currentTarget.checked });
-                }}
-              />
-              Hide tracks without events in the window
-            </span>
-          </label>
-          <label class="tv-field">
-            <span class="tv-check-line">
-              <input
-                type="checkbox"
-                checked={timeline.hasAllFlows.value}
-                onChange={(event) => {
-                  timeline.showFlows(event.currentTarget.checked);
-                }}
-              />
-              Arrows of all flows
-            </span>
-            {nFlows > 0 && <small class="muted">{plural(nFlows, 'flow')} in view</small>}
-          </label>
+          <Checks timeline={timeline} />
           <p class="tv-field">
             <button type="button" class="button small" onClick={foldAll}>
               {view.folded.size > 0 ? 'Unfold all' : 'Fold all'}

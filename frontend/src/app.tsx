@@ -143,7 +143,7 @@ export function App(): VNode {
   useTitle();
   useKeys({
     '?': toggleHelp,
-    '[': toggleSide,
+    '\\': toggleSide,
     '/': () => searchField()?.focus(),
   });
   const page = (): VNode => {

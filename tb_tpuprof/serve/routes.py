@@ -73,9 +73,10 @@ class Routes:
         return apps | {"/assets/*": wsgi(asset)} | self.capture.apps()
 
     def runs(self, _request: Request) -> Body:
-        """All runs below the logdirs."""
+        """All runs below the logdirs, and the tools, which the menu lists before a run is read."""
         runs = [_run_object(run) for run in self.logdirs.runs()]
-        return _json({"plugin": self.plugin_name, "version": __version__, "runs": runs})
+        tools = [_listed_tool(tool) for tool in TOOLS]
+        return _json({"plugin": self.plugin_name, "version": __version__, "runs": runs, "tools": tools})
 
     def tools(self, request: Request) -> Body:
         """The run's hosts, and each tool with whether it has something to show."""
@@ -257,6 +258,10 @@ def _run_object(run: RunInfo) -> dict[str, object]:
     }
 
 
+def _listed_tool(tool: Tool) -> dict[str, object]:
+    return {"name": tool.name, "title": tool.title, "group": tool.group, "summary": tool.summary}
+
+
 def _badge(tool: Tool, session: Session) -> str:
     try:
         return tool.badge(session) if session.hosts else ""
@@ -286,10 +291,7 @@ def _tool_objects(session: Session) -> tuple[list[dict[str, object]], ProfilerEr
 
 def _tool_object(tool: Tool, availability: Availability) -> dict[str, object]:
     return {
-        "name": tool.name,
-        "title": tool.title,
-        "group": tool.group,
-        "summary": tool.summary,
+        **_listed_tool(tool),
         "hosts": tool.hosts,
         "available": bool(availability),
         "reason": availability.reason,

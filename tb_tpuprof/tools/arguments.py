@@ -111,17 +111,22 @@ def _boolean(param: Param, word: str) -> bool:
 
 
 def _number(param: Param, text: object) -> int | float:
-    allowed = (
-        f"a{' whole' if param.kind == 'int' else ''} number from {param.minimum:.0f} to {param.maximum:.0f}"
-    )
+    kind = "a whole number" if param.kind == "int" else "a number"
+    refusal = BadParameter(param.name, text, f"{kind} from {int(param.minimum)} to {int(param.maximum)}")
+    value = _parsed(str(text), is_whole=param.kind == "int")
+    if value is None or not param.minimum <= value <= param.maximum:
+        raise refusal
+    return value
+
+
+def _parsed(text: str, is_whole: bool) -> int | float | None:
+    """The number that a text states, exactly if it is whole; None if it states none."""
     try:
-        value = float(str(text))
+        if is_whole and text.strip().lstrip("-+").isdecimal():
+            return int(text)
+        value = float(text)
     except ValueError:
-        raise BadParameter(param.name, text, allowed) from None
-    if not math.isfinite(value) or not param.minimum <= value <= param.maximum:
-        raise BadParameter(param.name, text, allowed)
-    if param.kind == "float":
-        return value
-    if value != int(value):
-        raise BadParameter(param.name, text, allowed)
-    return int(value)
+        return None
+    if not math.isfinite(value) or (is_whole and value != int(value)):
+        return None
+    return int(value) if is_whole else value

@@ -15,13 +15,17 @@ from tb_tpuprof.tools.tiles import Tile
 if TYPE_CHECKING:
     from tb_tpuprof.session import Session
 
+# The largest time: a host's own times and the view's are int64 picoseconds (106 days).
+MAX_TIME_PS = 2**63 - 1
 ParamValue = bool | int | float | str
 Params = Mapping[str, ParamValue]
 
 
 @dataclass(frozen=True)
 class Param:
-    """A parameter of a tool. `default` None: it may be left out and then has no value."""
+    """A parameter of a tool. `default` None: it may be left out and then has no value. Whole numbers are
+    exact up to `maximum`, even beyond 2^53.
+    """
 
     name: str
     title: str

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.timeline.focus import focus
 from tb_tpuprof.analysis.timeline.steps import step_marks
 from tb_tpuprof.analysis.timeline.timeline import Timeline, timeline
 from tb_tpuprof.analysis.timeline.tracks import Track, tracks
@@ -16,6 +17,7 @@ from tb_tpuprof.session import Session
 from tb_tpuprof.tools.clocks import clocks_of
 from tb_tpuprof.tools.payload import Diagnostic
 from tb_tpuprof.trace.trace import Trace
+from tb_tpuprof.units import format_time
 
 MAX_HOSTS = 16
 LINES_PER_HOST, EVENTS_PER_HOST = 1 << 24, 1 << 40
@@ -72,6 +74,16 @@ class View:
         """From the first host's start to the last one's end."""
         return max((view.offset_ps + view.duration_ps for view in self.hosts), default=0)
 
+    @property
+    def focus_ps(self) -> tuple[int, int] | None:
+        """(start, end) of the part that holds the events; None if that is the whole view."""
+        parts = [(view.offset_ps, view.duration_ps, focus(view.trace)) for view in self.hosts]
+        if all(part is None for _, _, part in parts):
+            return None
+        start = min(offset + (part.start_ps if part else 0) for offset, _, part in parts)
+        end = max(offset + (part.end_ps if part else duration) for offset, duration, part in parts)
+        return (start, end) if end - start < self.duration_ps else None
+
     def host_of_event(self, event_id: int) -> tuple[HostView, int]:
         """The host of an event and its number on that host. Raises EventNotFound."""
         index, event = divmod(event_id, EVENTS_PER_HOST)
@@ -117,6 +129,7 @@ class View:
             for view in self.hosts
             for text in view.trace.info.notes[:8]
         ]
+        notices += [Diagnostic("info", text) for view in self.hosts for text in _strays(view)]
         if self.skipped:
             notices.append(
                 Diagnostic(
@@ -136,6 +149,23 @@ class View:
                 )
             )
         return (*notices, *self.clocks)
+
+
+def _strays(view: HostView) -> list[str]:
+    """What the page says of events far from all others."""
+    part = focus(view.trace)
+    if part is None:
+        return []
+    apart_ps, n, side = (
+        (part.start_ps, part.n_before, "before")
+        if part.n_before
+        else (view.duration_ps - part.end_ps, part.n_after, "after")
+    )
+    events = "1 event is" if n == 1 else f"{n:,} events are"
+    return [
+        f"{view.host}: {events} {format_time(apart_ps)} {side} all others. The page opens on the others; All "
+        "shows the whole trace."
+    ]
 
 
 def open_view(session: Session, hosts: Sequence[str]) -> View:
@@ -159,6 +189,7 @@ def open_view(session: Session, hosts: Sequence[str]) -> View:
 def _prepared(trace: Trace) -> int:
     """Build what a view needs; it stays with the trace."""
     step_marks(trace)
+    focus(trace)
     return len(tracks(trace)) + timeline(trace).n_events
 
 

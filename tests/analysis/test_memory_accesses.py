@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tb_tpuprof.analysis.hlo.memory_accesses import SPACES, add_bytes
+from tb_tpuprof.analysis.hlo.memory_accesses import SPACES, Access, accesses_of, add_bytes
 from tests.synthetic import memory_accesses
 
 
@@ -64,3 +64,23 @@ def test_a_message_of_endless_entries_takes_no_time() -> None:
     begin = time.monotonic()
     Held([memory_accesses((1, 1, 1)) * 500, b"\x08\x01" * 100_000]).sums()
     assert time.monotonic() - begin < 2
+
+
+def accesses(message: bytes) -> list[Access]:
+    held = Held([message])
+    return accesses_of(cast(Any, held), *held.spans[0])
+
+
+def test_one_message_names_its_memories_and_directions() -> None:
+    message = memory_accesses((1, 1, 3_000), (2, 1, 500), (1, 3, 40), (1, 1, 24), (0, 7, 5), (2, 2, 0))
+    assert accesses(message) == [
+        Access("HBM", "read", 3_024),
+        Access("HBM", "written", 500),
+        Access("VMEM", "read", 40),
+        Access("memory 7", "accessed", 5),
+    ]
+
+
+@pytest.mark.parametrize("message", [b"", b"\x0a\xff", b"\x0a\x03\x18\xff\xff", b"\xff" * 40, b"\0" * 5000])
+def test_a_damaged_or_endless_message_has_no_accesses(message: bytes) -> None:
+    assert accesses(message) == []

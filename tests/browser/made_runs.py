@@ -20,6 +20,8 @@ DATA = Path(__file__).resolve().parent.parent / "data"
 CATAPULT = Path(os.environ.get("TPUPROF_CORPUS", "none")) / "catapult"
 # The lowest and highest sample of the counter `SM Active (%)` in the run `lines/gpu`.
 LOW, HIGH = 20.0, 62.5
+# The length of the run `made/long`: times beyond 2^53 ps.
+LONG_HOURS = 10 / 3
 _ALLOCATOR = {"Device Type": 1, "Device Id": 0, "Total Reserved": 4 * 2**20}
 
 
@@ -28,6 +30,7 @@ def make_runs(logs: Path) -> None:
     _tpus(logs)
     _gpus(logs)
     _pytorch(logs)
+    _chrome(logs)
     shutil.copytree(logs / "keras_slow_input", logs / "graphs")
     shutil.copytree(DATA / "graphs" / "words", logs / "graphs" / "train" / "words")
     for path in sorted(CATAPULT.iterdir()) if CATAPULT.is_dir() else ():
@@ -66,6 +69,22 @@ def _pytorch(logs: Path) -> None:
     captured = DATA / "kineto" / "memory.pt.trace.json.gz"
     shutil.copyfile(captured, _folder(logs, "pytorch/cpu") / "host.pt.trace.json.gz")
     (_folder(logs, "pytorch/gpu") / "host.pt.trace.json.gz").write_bytes(_allocator_trace())
+
+
+def _chrome(logs: Path) -> None:
+    """An instant at the very end of a trace (at a time that float32 rounds up), and a trace of many hours."""
+    place = {"pid": 1, "ts": 0}
+    edges = [
+        {"ph": "X", "name": "before", "dur": 10, "tid": 1, **place},
+        {"ph": "i", "name": "last", "s": "t", "tid": 2, **place, "ts": 72_697},
+    ]
+    long = [
+        {"ph": "X", "name": f"work {i % 7}", "dur": 900_000, "tid": 1, **place, "ts": i * 10**6}
+        for i in range(round(LONG_HOURS * 3600))
+    ]
+    for name, events in {"edges": edges, "long": long}.items():
+        path = _folder(logs, f"made/{name}") / "host.trace.json"
+        path.write_text(json.dumps({"traceEvents": events}), "utf-8")
 
 
 def _counters_xspace() -> bytes:

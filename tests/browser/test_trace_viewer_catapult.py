@@ -47,7 +47,7 @@ def test_a_file_is_drawn(
     expect(heading(page)).to_have_text("Trace viewer")
     expect(frame.locator(".tv-whole")).to_contain_text(re.compile(rf"{n_events}$"))
     for name in tracks:
-        expect(frame.locator(f'.tv-track .tv-name[title^="{name} · "]').first).to_be_visible()
+        expect(frame.locator(f'.tv-track .tv-name[data-tip^="{name} · "]').first).to_be_visible()
     if says:
         expect(frame.locator("main")).to_contain_text(says)
     else:

@@ -37,7 +37,7 @@ __all__ = ["trace"]  # the fixture
 def track_names(frame: Any) -> list[str]:
     """The names in the column, in order."""
     titles = frame.locator(".tv-section .tv-track .tv-name").evaluate_all(
-        "(names) => names.map((name) => name.title)"
+        "(names) => names.map((name) => name.dataset.tip)"
     )
     return [title.partition(" · ")[0] for title in titles]
 

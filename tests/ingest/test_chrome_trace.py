@@ -67,12 +67,24 @@ def test_times_are_exact_far_beyond_what_a_double_holds(tmp_path: Path) -> None:
     assert [row[3] for row in rows(opened(tmp_path, [x("n", -3.25, 1), x("z", 0, 1)]))] == [0, 3_250_000]
 
 
-def test_a_time_weeks_from_all_others_is_left_out(tmp_path: Path) -> None:
-    events = [x("lost", 0, 1), *(x("kept", 1_700_000_000_000_000 + i, 1) for i in range(3))]
+def test_events_weeks_from_all_others_are_kept_beside_them_and_that_is_said(tmp_path: Path) -> None:
+    base = 1_700_000_000_000_000
+    events = [x("early", 0, 1), *(x("kept", base + 3 * i, 1) for i in range(3)), x("late", 3 * base, 2)]
     trace = opened(tmp_path, events)
-    assert [row[2] for row in rows(trace)] == ["kept"] * 3
-    assert trace.info.n_damaged == 1
-    assert "entries that are not events or have no time: 1" in trace.info.damage
+    assert sorted(row[2:] for row in rows(trace)) == [
+        ("early", 0, US),
+        ("kept", 0, US),
+        ("kept", 3 * US, US),
+        ("kept", 6 * US, US),
+        ("late", 6 * US, 2 * US),
+    ]
+    assert trace.info.n_damaged == 0
+    assert trace.info.notes == (
+        "2 events have times more than 13 days from most others (a ts of 0, for example): drawn at the "
+        "nearest end of these.",
+    )
+    (note,) = opened(tmp_path, events[:4]).info.notes
+    assert note.startswith("1 event has a time more than 13 days from most others")
 
 
 @pytest.mark.parametrize(
@@ -337,7 +349,19 @@ def test_arrows_bind_to_the_event_around_them_or_to_the_next(tmp_path: Path) -> 
         for a, b in zip(trace.flows["from_event"].tolist(), trace.flows["to_event"].tolist(), strict=True)
     }
     assert arrows == {("outer", "worker"), ("worker", "next"), ("inner", "bound"), ("a", "b")}
-    assert any("not on an event: 1" in note for note in trace.info.notes)
+    assert trace.info.notes == ("Arrows not shown because one of their ends is not on an event: 1.",)
+
+
+def test_ends_of_arrows_without_a_start_are_counted(tmp_path: Path) -> None:
+    def point(phase: str, id_: int) -> dict[str, Any]:
+        more = {"bp": "e"} if phase == "f" else {}
+        return {"ph": phase, "name": "go", "cat": "f", "ts": 1, "pid": 7, "tid": 1, "id": id_, **more}
+
+    ids = {"s": (1, 2), "f": (3, 4, 5, 6)}
+    events = [x("a", 0, 9), *(point(phase, id_) for phase, several in ids.items() for id_ in several)]
+    assert opened(tmp_path, events).info.notes == (
+        "Arrows not shown because the file has no start for their end: 4.",
+    )
 
 
 def test_an_end_before_its_beginning_is_turned(tmp_path: Path) -> None:

@@ -16,11 +16,21 @@ export interface RunInfo {
   message: string;
 }
 
+/** A tool as the menu lists it, whatever the run. */
+export interface ListedTool {
+  name: string;
+  title: string;
+  group: string;
+  summary: string;
+}
+
 export interface RunsAnswer {
   plugin: string;
   version: string;
   /** Newest first. */
   runs: RunInfo[];
+  /** In the menu's order. */
+  tools: ListedTool[];
 }
 
 /** A run as a list shows it, as far as it is known without reading large files. */
@@ -57,11 +67,7 @@ interface ParamInfo {
   help: string;
 }
 
-export interface ToolInfo {
-  name: string;
-  title: string;
-  group: string;
-  summary: string;
+export interface ToolInfo extends ListedTool {
   /** How many hosts the tool shows at a time. */
   hosts: 'many' | 'one';
   available: boolean;

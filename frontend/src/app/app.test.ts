@@ -49,9 +49,11 @@ describe('runs', () => {
     expect(damageOf({ ...run('a'), n_hosts: 1, size_bytes: 0 }, undefined)).toBe('damaged');
   });
   it('default to the newest that can be opened', () => {
-    expect(defaultRun({ plugin: 'p', version: '', runs: [run('new', 'legacy'), run('old')] })).toBe('old');
-    expect(defaultRun({ plugin: 'p', version: '', runs: [run('new', 'empty')] })).toBe('new');
-    expect(defaultRun({ plugin: 'p', version: '', runs: [] })).toBe('');
+    expect(
+      defaultRun({ plugin: 'p', version: '', runs: [run('new', 'legacy'), run('old')], tools: [] }),
+    ).toBe('old');
+    expect(defaultRun({ plugin: 'p', version: '', runs: [run('new', 'empty')], tools: [] })).toBe('new');
+    expect(defaultRun({ plugin: 'p', version: '', runs: [], tools: [] })).toBe('');
   });
 });
 

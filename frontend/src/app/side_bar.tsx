@@ -1,6 +1,6 @@
 /** Run, tools and hosts at the left; stays open or closed as the user left it. */
 import type { VNode } from 'preact';
-import { useTools } from '../state/catalog';
+import { runs, useTools } from '../state/catalog';
 import { MONITOR } from '../state/capture';
 import { useRunFacts } from '../state/run_facts';
 import { run, tool } from '../state/selection';
@@ -21,7 +21,7 @@ export function SideBar({ isOpen, onToggle }: { isOpen: boolean; onToggle: () =>
           class="button plain"
           aria-label="Open the side bar"
           aria-expanded="false"
-          data-tip="Open the side bar  ["
+          data-tip="Open the side bar  \"
           onClick={onToggle}
         >
           »
@@ -34,7 +34,7 @@ export function SideBar({ isOpen, onToggle }: { isOpen: boolean; onToggle: () =>
     <aside class="side" aria-label="Run, tools and hosts">
       <RunPicker />
       <CaptureButton />
-      {tools && <ToolList tools={tools.tools} />}
+      <ToolList tools={tools?.tools ?? (run.value ? runs.value?.tools : null) ?? []} />
       <MonitorLink />
       <div class="side-foot">
         {tools && tool.value !== MONITOR && <HostList all={tools.hosts} mode={info?.hosts ?? 'many'} />}
@@ -43,7 +43,7 @@ export function SideBar({ isOpen, onToggle }: { isOpen: boolean; onToggle: () =>
           class="button plain small"
           aria-label="Close the side bar"
           aria-expanded="true"
-          data-tip="Close the side bar  ["
+          data-tip="Close the side bar  \"
           onClick={onToggle}
         >
           «

@@ -1,14 +1,19 @@
 /** The tools of the run by group; those without data are gray and say why. */
 import type { VNode } from 'preact';
-import type { ToolInfo } from '../api/types';
+import type { ListedTool, ToolInfo } from '../api/types';
 import { MONITOR } from '../state/capture';
 import { isMonitoring } from '../state/monitor';
 import { badges } from '../state/run_facts';
 import { linkTo, openTool, tool } from '../state/selection';
 
+/** Whether a tool has no data in the run. */
+function isMissing(info: ListedTool | ToolInfo): info is ToolInfo {
+  return 'available' in info && !info.available;
+}
+
 /** Consecutive tools of one group, in the server's order. */
-export function groupTools(tools: readonly ToolInfo[]): { group: string; tools: ToolInfo[] }[] {
-  const groups: { group: string; tools: ToolInfo[] }[] = [];
+export function groupTools<T extends ListedTool>(tools: readonly T[]): { group: string; tools: T[] }[] {
+  const groups: { group: string; tools: T[] }[] = [];
   for (const info of tools) {
     const group = groups.find((candidate) => candidate.group === info.group);
     if (group) group.tools.push(info);
@@ -38,8 +43,8 @@ function onArrow(event: KeyboardEvent): void {
   next.focus();
 }
 
-function Aside({ info }: { info: ToolInfo }): VNode | null {
-  if (!info.available)
+function Aside({ info }: { info: ListedTool | ToolInfo }): VNode | null {
+  if (isMissing(info))
     return (
       <>
         <small aria-hidden="true">{info.short_reason || '–'}</small>
@@ -50,15 +55,17 @@ function Aside({ info }: { info: ToolInfo }): VNode | null {
   return badge ? <small class="badge">{badge}</small> : null;
 }
 
-function ToolLink({ info, isStop }: { info: ToolInfo; isStop: boolean }): VNode {
+/** A tool of the run, or, while that is being read, of any run. */
+function ToolLink({ info, isStop }: { info: ListedTool | ToolInfo; isStop: boolean }): VNode {
   const isOn = info.name === tool.value;
-  const tip = info.available ? info.summary : [info.reason, info.remedy].filter(Boolean).join('\n');
+  const missing = isMissing(info) ? info : null;
+  const tip = missing ? [missing.reason, missing.remedy].filter(Boolean).join('\n') : info.summary;
   return (
     <li>
       <a
         href={linkTo({ tool: info.name, params: {} })}
         target="_top"
-        class={info.available ? '' : 'off'}
+        class={missing ? 'off' : ''}
         tabIndex={isStop ? undefined : -1}
         aria-current={isOn ? 'page' : undefined}
         data-tip={tip}
@@ -71,8 +78,8 @@ function ToolLink({ info, isStop }: { info: ToolInfo; isStop: boolean }): VNode 
   );
 }
 
-export function ToolList({ tools }: { tools: readonly ToolInfo[] }): VNode {
-  const firstOff = tools.find((info) => !info.available);
+export function ToolList({ tools }: { tools: readonly (ListedTool | ToolInfo)[] }): VNode {
+  const firstOff = tools.find(isMissing);
   return (
     <nav aria-label="Tools" onKeyDown={onArrow}>
       {groupTools(tools).map(({ group, tools: members }) => (
@@ -83,7 +90,7 @@ export function ToolList({ tools }: { tools: readonly ToolInfo[] }): VNode {
               <ToolLink
                 key={info.name}
                 info={info}
-                isStop={info.available || info === firstOff || info.name === tool.value}
+                isStop={!isMissing(info) || info === firstOff || info.name === tool.value}
               />
             ))}
           </ul>

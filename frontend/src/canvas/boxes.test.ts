@@ -77,8 +77,17 @@ describe('drawing', () => {
     expect(firstInstanceFrom(batch, 1, -5)).toBe(2);
   });
   it('draws pinned rows in a band of their own', () => {
-    const frame = { widthPx: 100, heightPx: 300, pixelRatio: 1, startPs: 0, endPs: 1, scrollPx: 70 };
+    const frame = {
+      widthPx: 100,
+      heightPx: 300,
+      pixelRatio: 1,
+      startPs: 0,
+      endPs: 1,
+      scrollPx: 70,
+      pinScrollPx: 0,
+    };
     expect(bandsOf(frame, 0)).toEqual([{ topPx: 0, bottomPx: 300, scrollPx: 70 }]);
+    expect(bandsOf({ ...frame, pinScrollPx: 15 }, 60)[1]?.scrollPx).toBe(15 - 20_000);
     expect(bandsOf(frame, 60)).toEqual([
       { topPx: 60, bottomPx: 300, scrollPx: 70 },
       { topPx: 0, bottomPx: 60, scrollPx: -20_000 },
@@ -101,5 +110,23 @@ describe('hit test', () => {
   });
   it('finds rows by height', () => {
     expect([23, 24, 40, 41, 50].map((y) => rowAt(PLACES, y))).toEqual([-1, 0, 0, -1, 1]);
+  });
+});
+
+describe('instants under the pointer', () => {
+  const boxes = {
+    ...BOXES,
+    n: 3,
+    startPs: Float64Array.of(0, 100, 104),
+    durationPs: Float64Array.of(100, 0, 50),
+    nMerged: Float64Array.of(1, 1, 1),
+    rowFirst: Int32Array.of(0, 3),
+  };
+  it('win over boxes within their diamond, and only there', () => {
+    expect([94, 95, 99, 105, 106].map((timePs) => boxAt(boxes, 0, timePs, 2, 5))).toEqual([0, 1, 1, 1, 2]);
+    expect([95, 105].map((timePs) => boxAt(boxes, 0, timePs, 2))).toEqual([0, 2]);
+  });
+  it('are boxes if several are merged', () => {
+    expect(boxAt({ ...boxes, nMerged: Float64Array.of(1, 4, 1) }, 0, 97, 2, 5)).toBe(0);
   });
 });

@@ -37,7 +37,7 @@ export interface RowPlaces {
 
 /**
  * One instance is 16 bytes: float32 start and end from originPs, float32 y, then four bytes: style, flags
- * (MERGED, DIM), height, unused.
+ * (MERGED, DIM, INSTANT), height, unused.
  */
 export interface InstanceBatch {
   readonly n: number;
@@ -45,6 +45,8 @@ export interface InstanceBatch {
   readonly bytes: ArrayBuffer;
   readonly floats: Float32Array;
   readonly marks: Uint8Array;
+  /** Some instances are instants: they are drawn as diamonds over all boxes. */
+  readonly hasInstants: boolean;
   /** Top, bottom and first instance of each visible row, from the top down; rowFirst ends with n. */
   readonly rowTop: Float32Array;
   readonly rowBottom: Float32Array;
@@ -54,6 +56,16 @@ export interface InstanceBatch {
 export const INSTANCE_BYTES = 16;
 export const MERGED = 1;
 export const DIM = 2;
+export const INSTANT = 4;
+
+/** Half the width and height of an instant's diamond, in CSS pixels: a box behind it stays visible around it. */
+export const DIAMOND_PX = 5;
+const DIAMOND_FROM_PX = 8;
+
+/** Whether rows of that height draw instants as diamonds; in lower ones they are a pixel wide. */
+export function isDiamond(heightPx: number): boolean {
+  return heightPx >= DIAMOND_FROM_PX;
+}
 
 /**
  * Pinned rows are placed this far above the top of the scrolled content: one batch holds both, each is drawn
@@ -82,19 +94,26 @@ export function encodeInstances(
   const rows: number[] = [];
   const rowFirst: number[] = [];
   let n = 0;
+  let hasInstants = false;
   for (let row = 0; row + 1 < boxes.rowFirst.length; row++) {
     const y = places.y[row] as number;
     if (Number.isNaN(y)) continue;
     rows.push(row);
     rowFirst.push(n);
     const last = boxes.rowFirst[row + 1] as number;
+    const instantFlag = isDiamond(places.height[row] as number) ? INSTANT : 0;
     for (let i = boxes.rowFirst[row] as number; i < last; i++, n++) {
       const from = (boxes.startPs[i] as number) - originPs;
       floats[4 * n] = Math.max(from, -reach);
       floats[4 * n + 1] = Math.min(from + (boxes.durationPs[i] as number), reach);
       floats[4 * n + 2] = y;
       marks[16 * n + 12] = boxes.style[i] as number;
-      marks[16 * n + 13] = ((boxes.nMerged[i] as number) > 1 ? MERGED : 0) | (isDim?.[i] ? DIM : 0);
+      const isInstant = boxes.durationPs[i] === 0 && (boxes.nMerged[i] as number) <= 1;
+      if (isInstant && instantFlag) hasInstants = true;
+      marks[16 * n + 13] =
+        ((boxes.nMerged[i] as number) > 1 ? MERGED : 0) |
+        (isDim?.[i] ? DIM : 0) |
+        (isInstant ? instantFlag : 0);
       marks[16 * n + 14] = places.height[row] as number;
     }
   }
@@ -109,6 +128,7 @@ export function encodeInstances(
     bytes,
     floats,
     marks,
+    hasInstants,
     rowTop,
     rowBottom,
     rowFirst: Int32Array.from([...rowFirst, n]),
@@ -162,12 +182,37 @@ export function firstAfter(startPs: Float64Array, lo: number, hi: number, timePs
   return from;
 }
 
-/** The box of a row at timePs, or within slackPs of it (boxes are drawn at least a pixel wide); −1: none. */
-export function boxAt(boxes: Boxes, row: number, timePs: number, slackPs: number): number {
+/** The instant of a row nearest to timePs and within reachPs of it: its diamond covers boxes; −1: none. */
+function instantAt(
+  boxes: Boxes,
+  lo: number,
+  hi: number,
+  after: number,
+  timePs: number,
+  reachPs: number,
+): number {
+  let nearest = -1;
+  let least = reachPs;
+  for (let i = Math.max(lo, after - 2); i < Math.min(hi, after + 2); i++) {
+    const gap = Math.abs((boxes.startPs[i] as number) - timePs);
+    if (boxes.durationPs[i] !== 0 || (boxes.nMerged[i] as number) > 1 || gap > least) continue;
+    nearest = i;
+    least = gap;
+  }
+  return nearest;
+}
+
+/**
+ * The box of a row at timePs, or within slackPs of it (boxes are drawn at least a pixel wide); first an instant
+ * within diamondPs; −1: none.
+ */
+export function boxAt(boxes: Boxes, row: number, timePs: number, slackPs: number, diamondPs = 0): number {
   const lo = boxes.rowFirst[row];
   const hi = boxes.rowFirst[row + 1];
   if (lo === undefined || hi === undefined) return -1;
   const after = firstAfter(boxes.startPs, lo, hi, timePs);
+  const instant = diamondPs > 0 ? instantAt(boxes, lo, hi, after, timePs, diamondPs) : -1;
+  if (instant >= 0) return instant;
   const before = after - 1;
   const gapBefore =
     before >= lo

@@ -29,7 +29,7 @@ const PLACES = { y: Float32Array.of(2, 8), height: Uint8Array.of(4, 2) };
 
 function drawn(scrollPx: number, pinnedBottomPx: number): (x: number, y: number) => number {
   const pixels = { data: new Uint32Array(20 * 12), width: 20, height: 12 };
-  const frame = { widthPx: 20, heightPx: 12, pixelRatio: 1, startPs: 0, endPs: 20, scrollPx };
+  const frame = { widthPx: 20, heightPx: 12, pixelRatio: 1, startPs: 0, endPs: 20, scrollPx, pinScrollPx: 0 };
   fillPixels(
     pixels,
     encodeInstances(BOXES, PLACES, null, { startPs: 0, endPs: 20 }),
@@ -61,7 +61,15 @@ describe('boxes as pixels', () => {
       rowFirst: Int32Array.of(0, 1, 1),
     };
     const pixels = { data: new Uint32Array(20 * 12), width: 20, height: 12 };
-    const frame = { widthPx: 20, heightPx: 12, pixelRatio: 1, startPs: 0, endPs: 20, scrollPx: 0 };
+    const frame = {
+      widthPx: 20,
+      heightPx: 12,
+      pixelRatio: 1,
+      startPs: 0,
+      endPs: 20,
+      scrollPx: 0,
+      pinScrollPx: 0,
+    };
     fillPixels(
       pixels,
       encodeInstances(last, PLACES, null, { startPs: 0, endPs: 20 }),
@@ -95,7 +103,15 @@ describe('boxes as pixels', () => {
       startPs: 0,
       endPs: 60,
     });
-    const frame = { widthPx: 60, heightPx: 12, pixelRatio: 1, startPs: 0, endPs: 60, scrollPx: 0 };
+    const frame = {
+      widthPx: 60,
+      heightPx: 12,
+      pixelRatio: 1,
+      startPs: 0,
+      endPs: 60,
+      scrollPx: 0,
+      pinScrollPx: 0,
+    };
     const pixels = { data: new Uint32Array(60 * 12), width: 60, height: 12 };
     const shades = shadesOf(COLORS);
     fillPixels(pixels, batch, frame, bandsOf(frame, 0), shades);
@@ -113,5 +129,70 @@ describe('boxes as pixels', () => {
     expect([...pixels.data.subarray(60 * Math.max(first, 1))]).toEqual([
       ...plain.subarray(60 * Math.max(first, 1)),
     ]);
+  });
+});
+
+describe('instants', () => {
+  const frame = {
+    widthPx: 40,
+    heightPx: 30,
+    pixelRatio: 1,
+    startPs: 0,
+    endPs: 40,
+    scrollPx: 0,
+    pinScrollPx: 0,
+  };
+  const shades = shadesOf(COLORS);
+  const draw = (boxes: Partial<Boxes>, height: number, window = { startPs: 0, endPs: 40 }): Uint32Array => {
+    const n = boxes.startPs?.length ?? 0;
+    const data = new Uint32Array(40 * 30);
+    const all = { ...BOXES, n, rowFirst: Int32Array.of(0, n), ...boxes };
+    const places = { y: Float32Array.of(2), height: Uint8Array.of(height) };
+    const span = { ...frame, startPs: window.startPs, endPs: window.endPs };
+    fillPixels(
+      { data, width: 40, height: 30 },
+      encodeInstances(all, places, null, window),
+      span,
+      bandsOf(span, 0),
+      shades,
+    );
+    return data;
+  };
+  const count = (data: Uint32Array, y: number, color: number): number =>
+    data.subarray(y * 40, (y + 1) * 40).filter((pixel) => pixel === color).length;
+  const oneAt = (startPs: number, nMerged = 1): Partial<Boxes> => ({
+    startPs: Float64Array.of(startPs),
+    durationPs: Float64Array.of(0),
+    nMerged: Float64Array.of(nMerged),
+    style: Uint8Array.of(0),
+  });
+
+  it('are diamonds: a point at the top, wide in the middle, alone and over boxes', () => {
+    const data = draw(oneAt(20), 17);
+    expect([4, 5, 8, 10, 12, 15, 16].map((y) => count(data, y, RED))).toEqual([0, 1, 7, 11, 7, 1, 0]);
+    expect(data[10 * 40 + 20]).toBe(RED);
+    const over = draw(
+      {
+        startPs: Float64Array.of(0, 20),
+        durationPs: Float64Array.of(20, 0),
+        nMerged: Float64Array.of(1, 1),
+        style: Uint8Array.of(1, 0),
+      },
+      17,
+    );
+    expect(count(over, 10, RED)).toBe(11);
+    expect(over[10 * 40 + 14]).toBe(shades.background);
+    expect(over[10 * 40 + 2]).toBe(packed([0, 0, 1]));
+  });
+  it('are a pixel wide in low rows, and merged ones are boxes', () => {
+    expect(count(draw(oneAt(20), 7), 5, RED)).toBe(1);
+    expect(count(draw(oneAt(20, 3), 17), 10, RED)).toBe(0);
+  });
+  it('are drawn at the very end of the window, whatever float32 makes of it', () => {
+    // 72,697,000,000 is rounded up to 72,697,004,032, past the window's end.
+    expect(Math.fround(72_697_000_000)).toBeGreaterThan(72_697_000_001);
+    const window = { startPs: 0, endPs: 72_697_000_001 };
+    for (const height of [7, 17])
+      expect(count(draw(oneAt(72_697_000_000), height, window), 2 + (height >> 1), RED)).toBeGreaterThan(0);
   });
 });

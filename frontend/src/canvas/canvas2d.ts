@@ -5,7 +5,7 @@
  * hatching) and copied downward: the cost of a frame is bounded by the screen, not by the trace.
  */
 
-import { DIM, firstInstanceFrom, MERGED, type InstanceBatch } from './boxes';
+import { DIAMOND_PX, DIM, firstInstanceFrom, INSTANT, MERGED, type InstanceBatch } from './boxes';
 import {
   DIM_FILL,
   fitCanvas,
@@ -21,7 +21,7 @@ import {
   type Rgb,
 } from './renderer';
 
-/** A style index × 4 + flags. */
+/** A style index × 4 + flags, without INSTANT. */
 const FLAGS = [0, MERGED, DIM, MERGED | DIM] as const;
 
 /** As a pixel in memory: red in the lowest byte, opaque. */
@@ -37,6 +37,8 @@ export function packed([red, green, blue]: Rgb): number {
 export interface Shades {
   readonly ground: Uint32Array;
   readonly line: Uint32Array;
+  /** Around diamonds. */
+  readonly background: number;
 }
 
 export function shadesOf({ fills, background }: BoxColors): Shades {
@@ -51,6 +53,7 @@ export function shadesOf({ fills, background }: BoxColors): Shades {
   return {
     ground: of((isMerged) => (isMerged ? MERGED_FILL : 1)),
     line: of((isMerged) => (isMerged ? HATCH_FILL : 1)),
+    background: packed(background),
   };
 }
 
@@ -94,6 +97,15 @@ function uncover(left: number, right: number): void {
   if (lastRight > right) addHatched(right, lastRight, hatched[last + 2] as number);
 }
 
+/**
+ * The end of the frame from originPs. Instances start at float32 numbers, so the last one may be rounded up past
+ * the exact end: it counts as the end then, too.
+ */
+function windowEnd(batch: InstanceBatch, frame: Frame): number {
+  const to = frame.endPs - batch.originPs;
+  return Math.max(to, Math.fround(to));
+}
+
 /** Writes one line of a row, only the grounds of its boxes, and records hatched stretches in `hatched`. */
 function writeLine(
   pixels: Pixels,
@@ -107,7 +119,7 @@ function writeLine(
   const { floats, marks } = batch;
   const perPs = width / (frame.endPs - frame.startPs);
   const from = frame.startPs - batch.originPs;
-  const to = frame.endPs - batch.originPs;
+  const to = windowEnd(batch, frame);
   const last = batch.rowFirst[row + 1] as number;
   const lineStart = y * width;
   nHatched = 0;
@@ -120,6 +132,7 @@ function writeLine(
     let right = Math.min(Math.round(((floats[4 * i + 1] as number) - from) * perPs), width + GAP_FROM_PX);
     right = right - left >= GAP_FROM_PX ? right - 1 : Math.max(right, left + 1);
     const flags = marks[16 * i + 13] as number;
+    if ((flags & INSTANT) !== 0) continue;
     const look = (marks[16 * i + 12] as number) * 4 + flags;
     const ground = shades.ground[look] as number;
     const seenLeft = Math.max(left, 0);
@@ -166,6 +179,42 @@ function fillRow(
     data.copyWithin(y * width, top * width, (top + Math.min(nOwn, bottom - y)) * width);
 }
 
+/** The instants of a row as diamonds with an edge of background, over the boxes. */
+function drawDiamonds(
+  { data, width }: Pixels,
+  rowSpan: Strip,
+  seen: Strip,
+  batch: InstanceBatch,
+  row: number,
+  frame: Frame,
+  shades: Shades,
+): void {
+  const { floats, marks } = batch;
+  const perPs = width / (frame.endPs - frame.startPs);
+  const from = frame.startPs - batch.originPs;
+  const reach = DIAMOND_PX * frame.pixelRatio;
+  const to = windowEnd(batch, frame) + reach / perPs;
+  const last = batch.rowFirst[row + 1] as number;
+  const center = (rowSpan.top + rowSpan.bottom - 1) / 2;
+  const tall = Math.min(reach, (rowSpan.bottom - rowSpan.top - 1) / 2);
+  const seenTop = Math.max(seen.top, Math.ceil(center - tall - 1));
+  const seenBottom = Math.min(seen.bottom, Math.floor(center + tall + 1) + 1);
+  for (let i = firstInstanceFrom(batch, row, from - reach / perPs); i < last; i++) {
+    const start = floats[4 * i] as number;
+    if (start > to) break;
+    const flags = marks[16 * i + 13] as number;
+    if ((flags & INSTANT) === 0) continue;
+    const middle = Math.min(Math.round((start - from) * perPs), width - 1);
+    const ground = shades.ground[(marks[16 * i + 12] as number) * 4 + (flags & ~INSTANT)] as number;
+    for (let y = seenTop; y < seenBottom; y++) {
+      const spread = Math.round(reach * (1 - Math.abs(y - center) / tall));
+      const [left, right] = [middle - spread, middle + spread];
+      for (let x = Math.max(left - 1, 0); x <= Math.min(right + 1, width - 1); x++)
+        data[y * width + x] = x < left || x > right ? shades.background : ground;
+    }
+  }
+}
+
 /** All rows of the bands; pixels without a box stay transparent. */
 export function fillPixels(
   pixels: Pixels,
@@ -184,15 +233,10 @@ export function fillPixels(
       const rowTop = batch.rowTop[row] as number;
       const top = Math.round((rowTop - scrollPx) * frame.pixelRatio);
       const bottom = top + Math.round(((batch.rowBottom[row] as number) - rowTop) * frame.pixelRatio);
-      if (bottom > first && top < last)
-        fillRow(
-          pixels,
-          { top: Math.max(top, first), bottom: Math.min(bottom, last) },
-          batch,
-          row,
-          frame,
-          shades,
-        );
+      if (bottom <= first || top >= last) continue;
+      const seen = { top: Math.max(top, first), bottom: Math.min(bottom, last) };
+      fillRow(pixels, seen, batch, row, frame, shades);
+      if (batch.hasInstants) drawDiamonds(pixels, { top, bottom }, seen, batch, row, frame, shades);
     }
   }
 }
@@ -200,7 +244,7 @@ export function fillPixels(
 class Canvas2dRenderer implements BoxRenderer {
   readonly kind = 'canvas2d';
   private batch: InstanceBatch | null = null;
-  private shades: Shades = { ground: new Uint32Array(0), line: new Uint32Array(0) };
+  private shades: Shades = { ground: new Uint32Array(0), line: new Uint32Array(0), background: 0 };
   private image: ImageData | null = null;
   private pixels: Pixels = { data: new Uint32Array(0), width: 0, height: 0 };
 

@@ -139,7 +139,7 @@ export function drawMinimap(
 ): void {
   const context = canvas.getContext('2d');
   if (!context) return;
-  fitCanvas(canvas, { ...size, startPs: 0, endPs: 1, scrollPx: 0 });
+  fitCanvas(canvas, { ...size, startPs: 0, endPs: 1, scrollPx: 0, pinScrollPx: 0 });
   context.setTransform(size.pixelRatio, 0, 0, size.pixelRatio, 0, 0);
   context.clearRect(0, 0, size.widthPx, size.heightPx);
   for (const { isDevice, share } of layers) {

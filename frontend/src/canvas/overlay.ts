@@ -4,11 +4,14 @@
  */
 
 import type { Area } from './areas';
-import { PIN_PX } from './boxes';
+import { DIAMOND_PX, isDiamond, PIN_PX } from './boxes';
 import { cssOf, mix, type Band, type Frame, type Rgb } from './renderer';
 import { tickLabel, type Ruler } from './ticks';
 
 export const RULER_PX = 26;
+
+/** The row of steps above the ruler. */
+export const STEP_ROW_PX = 20;
 
 export interface StageTheme {
   readonly families: readonly Rgb[];
@@ -26,6 +29,7 @@ export interface StageTheme {
 
 export interface Outline {
   readonly startPs: number;
+  /** 0: an instant, drawn as a diamond. */
   readonly durationPs: number;
   readonly y: number;
   readonly height: number;
@@ -55,12 +59,22 @@ export interface Hit {
   readonly height: number;
 }
 
+/** A step on the row above the ruler. */
+export interface StepSpan {
+  readonly startPs: number;
+  readonly durationPs: number;
+  readonly label: string;
+  readonly note: string;
+}
+
 export interface Marks {
   readonly selected: Outline | null;
   readonly hovered: Outline | null;
   /** Bottoms of tracks, in the content. */
   readonly separators: Float32Array;
   readonly stepsPs: Float64Array;
+  /** On the row above the ruler, in time order; null: there is no such row. */
+  readonly stepRow: readonly StepSpan[] | null;
   readonly stretch: Stretch | null;
   readonly arrows: readonly Arrow[];
   readonly hits: readonly Hit[];
@@ -71,7 +85,12 @@ export interface Marks {
 
 /** A height of the content as a height of the canvas. */
 export function toScreen(y: number, frame: Frame): number {
-  return y < 0 ? y + PIN_PX : y - frame.scrollPx;
+  return y < 0 ? y + PIN_PX - frame.pinScrollPx : y - frame.scrollPx;
+}
+
+/** The ruler's bottom: the rows of tracks begin below it. */
+export function headerPx(marks: Pick<Marks, 'stepRow'>): number {
+  return RULER_PX + (marks.stepRow ? STEP_ROW_PX : 0);
 }
 
 function xOf(frame: Frame): (timePs: number) => number {
@@ -95,8 +114,8 @@ export function drawGrid(
   context.fillStyle = cssOf(theme.line);
   for (const bottom of marks.separators) {
     const y = toScreen(bottom, frame);
-    if (y >= (bottom < 0 ? 0 : marks.pinnedBottomPx) && y <= frame.heightPx)
-      context.fillRect(0, Math.round(y) - hairline, frame.widthPx, hairline);
+    const [from, to] = bottom < 0 ? [0, marks.pinnedBottomPx] : [marks.pinnedBottomPx, frame.heightPx];
+    if (y >= from && y <= to) context.fillRect(0, Math.round(y) - hairline, frame.widthPx, hairline);
   }
 }
 
@@ -108,6 +127,7 @@ export function drawSteps(
   context: CanvasRenderingContext2D,
   frame: Frame,
   stepsPs: Float64Array,
+  topPx: number,
   theme: StageTheme,
 ): void {
   const x = xOf(frame);
@@ -125,7 +145,7 @@ export function drawSteps(
   for (const stepPs of stepsPs) {
     const lineX = Math.round(x(stepPs)) + 0.5;
     if (lineX < 0 || lineX > frame.widthPx) continue;
-    context.moveTo(lineX, RULER_PX);
+    context.moveTo(lineX, topPx);
     context.lineTo(lineX, frame.heightPx);
   }
   context.stroke();
@@ -136,13 +156,14 @@ export function drawStretch(
   context: CanvasRenderingContext2D,
   frame: Frame,
   stretch: Stretch,
+  topPx: number,
   theme: StageTheme,
 ): void {
   const x = xOf(frame);
   const left = Math.max(x(stretch.startPs), -4);
   const right = Math.min(x(stretch.endPs), frame.widthPx + 4);
   if (right < 0 || left > frame.widthPx) return;
-  const top = stretch.rows ? Math.max(toScreen(stretch.rows.topPx, frame), RULER_PX) : RULER_PX;
+  const top = stretch.rows ? Math.max(toScreen(stretch.rows.topPx, frame), topPx) : topPx;
   const bottom = stretch.rows ? toScreen(stretch.rows.bottomPx, frame) : frame.heightPx;
   context.save();
   context.fillStyle = context.strokeStyle = cssOf(theme.accent);
@@ -164,6 +185,7 @@ export function drawStretchLabel(
   context: CanvasRenderingContext2D,
   frame: Frame,
   stretch: Stretch,
+  bottomPx: number,
   theme: StageTheme,
 ): void {
   const x = xOf(frame);
@@ -173,12 +195,12 @@ export function drawStretchLabel(
   const width = context.measureText(stretch.label).width + 12;
   const middle = Math.min(Math.max((left + right) / 2, width / 2 + 2), frame.widthPx - width / 2 - 2);
   context.fillStyle = cssOf(theme.accent);
-  context.fillRect(left, RULER_PX - 3, Math.max(1, right - left), 3);
+  context.fillRect(left, bottomPx - 3, Math.max(1, right - left), 3);
   context.beginPath();
-  context.roundRect(middle - width / 2, 3, width, RULER_PX - 8, 3);
+  context.roundRect(middle - width / 2, bottomPx - RULER_PX + 3, width, RULER_PX - 8, 3);
   context.fill();
   context.fillStyle = cssOf(theme.background);
-  context.fillText(stretch.label, middle - width / 2 + 6, RULER_PX / 2);
+  context.fillText(stretch.label, middle - width / 2 + 6, bottomPx - RULER_PX / 2);
 }
 
 export function drawHits(
@@ -269,6 +291,33 @@ function fillHeads(context: CanvasRenderingContext2D, frame: Frame, arrows: read
   context.fill();
 }
 
+function strokeDiamond(
+  context: CanvasRenderingContext2D,
+  frame: Frame,
+  outline: Outline,
+  widthPx: number,
+  theme: StageTheme,
+): void {
+  const middle = xOf(frame)(outline.startPs);
+  if (middle < -DIAMOND_PX || middle > frame.widthPx + DIAMOND_PX) return;
+  const center = toScreen(outline.y, frame) + outline.height / 2;
+  const reach = DIAMOND_PX + widthPx;
+  context.beginPath();
+  context.moveTo(middle, center - reach);
+  context.lineTo(middle + reach, center);
+  context.lineTo(middle, center + reach);
+  context.lineTo(middle - reach, center);
+  context.closePath();
+  for (const [color, width] of [
+    [theme.background, widthPx + 2],
+    [theme.text, widthPx],
+  ] as const) {
+    context.strokeStyle = cssOf(color);
+    context.lineWidth = width;
+    context.stroke();
+  }
+}
+
 export function drawOutline(
   context: CanvasRenderingContext2D,
   frame: Frame,
@@ -276,6 +325,10 @@ export function drawOutline(
   widthPx: number,
   theme: StageTheme,
 ): void {
+  if (outline.durationPs === 0 && isDiamond(outline.height)) {
+    strokeDiamond(context, frame, outline, widthPx, theme);
+    return;
+  }
   const x = xOf(frame);
   const left = Math.max(x(outline.startPs), -8);
   const right = Math.min(Math.max(x(outline.startPs + outline.durationPs), left + 2), frame.widthPx + 8);
@@ -292,25 +345,28 @@ export function drawOutline(
   }
 }
 
+/** Its bottom is at `bottomPx`; nothing else is visible above that, but the row of steps. */
 export function drawRuler(
   context: CanvasRenderingContext2D,
   frame: Frame,
   ruler: Ruler,
+  bottomPx: number,
   theme: StageTheme,
 ): void {
   const x = xOf(frame);
   context.fillStyle = cssOf(theme.background);
-  context.fillRect(0, 0, frame.widthPx, RULER_PX);
+  context.fillRect(0, 0, frame.widthPx, bottomPx);
   context.fillStyle = cssOf(theme.line);
-  context.fillRect(0, RULER_PX - 1, frame.widthPx, 1);
+  context.fillRect(0, bottomPx - 1, frame.widthPx, 1);
   context.font = theme.font;
   context.textBaseline = 'middle';
   for (let i = 0; i < ruler.nTicks; i++) {
     const tickX = Math.round(x(ruler.firstPs + i * ruler.stepPs));
     context.fillStyle = cssOf(theme.line);
-    context.fillRect(tickX, RULER_PX - 9, 1, 9);
+    context.fillRect(tickX, bottomPx - 9, 1, 9);
     context.fillStyle = cssOf(theme.muted);
     const label = tickLabel(ruler, i);
-    if (tickX + 4 + label.length * 7 < frame.widthPx) context.fillText(label, tickX + 4, RULER_PX / 2);
+    if (tickX + 4 + label.length * 7 < frame.widthPx)
+      context.fillText(label, tickX + 4, bottomPx - RULER_PX / 2);
   }
 }

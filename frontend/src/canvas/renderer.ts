@@ -17,6 +17,8 @@ export interface Frame {
   endPs: number;
   /** How far the content is scrolled down. */
   scrollPx: number;
+  /** How far the pinned rows are scrolled down within their strip. */
+  pinScrollPx: number;
 }
 
 /** A strip of the canvas, in CSS pixels from its top, and which part of the content is visible in it. */
@@ -30,7 +32,9 @@ export interface Band {
 export function bandsOf(frame: Frame, pinnedBottomPx: number): readonly Band[] {
   const edge = Math.min(Math.max(pinnedBottomPx, 0), frame.heightPx);
   const scrolled = { topPx: edge, bottomPx: frame.heightPx, scrollPx: frame.scrollPx };
-  return edge > 0 ? [scrolled, { topPx: 0, bottomPx: edge, scrollPx: -PIN_PX }] : [scrolled];
+  return edge > 0
+    ? [scrolled, { topPx: 0, bottomPx: edge, scrollPx: frame.pinScrollPx - PIN_PX }]
+    : [scrolled];
 }
 
 /** An RGB triple, 0–1. */

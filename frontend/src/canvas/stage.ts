@@ -18,12 +18,13 @@ import {
   drawSteps,
   drawStretch,
   drawStretchLabel,
-  RULER_PX,
+  headerPx,
   type Marks,
   type StageTheme,
 } from './overlay';
 import { inkCss, makePalette, type Palette } from './palette';
 import { bandsOf, cssOf, fitCanvas, mix, type BoxRenderer, type Frame, type Rgb } from './renderer';
+import { drawStepRow } from './step_row';
 import { TextFitter } from './text';
 import { rulerOf } from './ticks';
 import { isSoftwareWebgl, webglRenderer } from './webgl';
@@ -150,8 +151,9 @@ export class Stage {
     drawGrid(ground, frame, marks, ruler, theme);
     ground.globalCompositeOperation = 'source-over';
     this.drawBands(ink, frame, marks);
-    drawSteps(ink, frame, marks.stepsPs, theme);
-    if (marks.stretch) drawStretch(ink, frame, marks.stretch, theme);
+    const topPx = headerPx(marks);
+    drawSteps(ink, frame, marks.stepsPs, topPx, theme);
+    if (marks.stretch) drawStretch(ink, frame, marks.stretch, topPx, theme);
     drawArrows(ink, frame, marks.arrows, theme);
     for (const [outline, widthPx] of [
       [marks.hovered, 1],
@@ -168,12 +170,13 @@ export class Stage {
       drawOutline(ink, frame, outline, widthPx, theme);
       ink.restore();
     }
-    if (marks.pinnedBottomPx > RULER_PX) {
+    if (marks.pinnedBottomPx > topPx) {
       ink.fillStyle = cssOf(theme.muted);
       ink.fillRect(0, marks.pinnedBottomPx - 1, frame.widthPx, 1);
     }
-    drawRuler(ink, frame, ruler, theme);
-    if (marks.stretch) drawStretchLabel(ink, frame, marks.stretch, theme);
+    drawRuler(ink, frame, ruler, topPx, theme);
+    if (marks.stepRow && this.fitter) drawStepRow(ink, frame, marks.stepRow, this.fitter, theme);
+    if (marks.stretch) drawStretchLabel(ink, frame, marks.stretch, topPx, theme);
   }
 
   private clip(context: CanvasRenderingContext2D, frame: Frame, topPx: number, bottomPx: number): void {

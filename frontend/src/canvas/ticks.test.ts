@@ -38,3 +38,41 @@ describe('the ruler', () => {
     expect(timeLabel(0, 1000)).toBe('0');
   });
 });
+
+describe('the ruler of a long trace', () => {
+  const S = 1e12;
+  it('counts hours, minutes and seconds', () => {
+    expect(labels(0, 3.3 * 3600 * S)).toEqual([
+      '0',
+      '30 min',
+      '1 h',
+      '1 h 30 min',
+      '2 h',
+      '2 h 30 min',
+      '3 h',
+    ]);
+    expect(labels(200_000 * S, 200_060 * S)).toEqual([
+      '55 h 33 min 20 s',
+      '55 h 33 min 30 s',
+      '55 h 33 min 40 s',
+      '55 h 33 min 50 s',
+      '55 h 34 min',
+      '55 h 34 min 10 s',
+      '55 h 34 min 20 s',
+    ]);
+    expect(labels(0, 312 * 3600 * S).slice(0, 3)).toEqual(['0', '48 h', '96 h']);
+  });
+  it('stays as it is below two minutes', () => {
+    expect(labels(0, 119 * S)).toEqual(['0', '20 s', '40 s', '60 s', '80 s', '100 s']);
+  });
+  it('names the base once where a step is less than a second', () => {
+    const ruler = rulerOf({ startPs: 11_604.97 * S, endPs: 11_604.971 * S }, 1000);
+    expect(ruler.baseLabel).toBe('3 h 13 min 24.970 s');
+    expect(tickLabel(ruler, 1)).toBe('+200 µs');
+  });
+  it('writes times exactly, and never 60 s', () => {
+    expect(timeLabel(11_604_970_843_832_000, 1000)).toBe('3 h 13 min 24.970843832 s');
+    expect(timeLabel(179.9999 * S, S)).toBe('3 min');
+    expect(timeLabel(7200 * S, S)).toBe('2 h');
+  });
+});

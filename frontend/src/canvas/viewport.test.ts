@@ -3,6 +3,7 @@ import {
   bringIntoView,
   clampViewport,
   MIN_SPAN_PS,
+  minSpanPs,
   panBy,
   pxToTime,
   spanPs,
@@ -64,5 +65,18 @@ describe('looking at an event', () => {
     expect(bringIntoView(VIEW, 1e11, 5e11, TRACE)).toBe(VIEW);
     expect(bringIntoView(VIEW, 5e11, 5.1e11, TRACE)).toEqual({ startPs: 3.3e11, endPs: 5.3e11 });
     expect(bringIntoView(VIEW, 1e11, 1.1e11, TRACE)).toEqual({ startPs: 0.8e11, endPs: 2.8e11 });
+  });
+});
+
+describe('a trace of many hours', () => {
+  const hours = (n: number): number => n * 3600e12;
+  it('zooms until numbers have no more digits, well below a microsecond', () => {
+    expect([1, hours(2), hours(3.3), hours(312), 2 ** 62].map(minSpanPs)).toEqual([
+      1, 1000, 2000, 128_000, 1_024_000,
+    ]);
+    let view = { startPs: 0, endPs: hours(312) };
+    for (let i = 0; i < 200; i++) view = zoomAt(view, 0.7, hours(311.7), hours(312));
+    expect(spanPs(view)).toBe(128_000);
+    expect(Math.abs(view.startPs + 64_000 - hours(311.7))).toBeLessThan(128_000);
   });
 });

@@ -1,8 +1,8 @@
 /**
  * The visible time range, and the arithmetic between picoseconds and pixels.
  *
- * Picoseconds stay float64 here (exact to 2^53, 2 h 30 min); only what goes to the GPU is rebased and rounded
- * to float32.
+ * Picoseconds stay float64 here (exact to 2^53, 2 h 30 min; within 1 ns up to 2^63, 106 days); only what goes to
+ * the GPU is rebased and rounded to float32.
  * Every function returns a new window; none animates.
  */
 
@@ -13,6 +13,12 @@ export interface Viewport {
 
 /** 1 ns across the whole screen: a 1 ps event is still more than a pixel wide. */
 export const MIN_SPAN_PS = 1000;
+
+/** The narrowest window of a trace: of long ones, wide enough for the numbers' precision at its end. */
+export function minSpanPs(durationPs: number): number {
+  const precisionPs = Math.max(1, 2 ** (Math.floor(Math.log2(Math.max(durationPs, 1))) - 52));
+  return Math.min(MIN_SPAN_PS * precisionPs, Math.max(durationPs, 1));
+}
 
 export function spanPs(view: Viewport): number {
   return view.endPs - view.startPs;
@@ -33,7 +39,7 @@ export function pxToTime(view: Viewport, widthPx: number, px: number): number {
 /** The window moved and, if it is too wide or too narrow, resized to fit within [0, durationPs]. */
 export function clampViewport(view: Viewport, durationPs: number): Viewport {
   const full = Math.max(durationPs, 1);
-  const narrowest = Math.min(MIN_SPAN_PS, full);
+  const narrowest = minSpanPs(full);
   const start = Number.isFinite(view.startPs) ? view.startPs : 0;
   const end = Number.isFinite(view.endPs) ? view.endPs : full;
   const span = Math.min(Math.max(end - start, narrowest), full);
@@ -50,7 +56,7 @@ export function clampViewport(view: Viewport, durationPs: number): Viewport {
 export function zoomAt(view: Viewport, factor: number, anchorPs: number, durationPs: number): Viewport {
   const full = Math.max(durationPs, 1);
   const span = spanPs(view);
-  const newSpan = Math.min(Math.max(span * factor, Math.min(MIN_SPAN_PS, full)), full);
+  const newSpan = Math.min(Math.max(span * factor, minSpanPs(full)), full);
   const share = span > 0 ? (anchorPs - view.startPs) / span : 0.5;
   const startPs = anchorPs - share * newSpan;
   return clampViewport({ startPs, endPs: startPs + newSpan }, durationPs);

@@ -3,7 +3,7 @@
  * 50,000 boxes costs the main thread four uniforms. Merged boxes are hatched in the fragment shader.
  */
 
-import { INSTANCE_BYTES, instancesWithin, type InstanceBatch } from './boxes';
+import { DIAMOND_PX, INSTANCE_BYTES, instancesWithin, type InstanceBatch } from './boxes';
 import {
   DIM_FILL,
   fitCanvas,
@@ -25,24 +25,40 @@ layout(location = 1) in vec3 marks;   // style, flags, height in CSS px
 uniform vec2 size;                    // of the canvas, device px
 uniform vec2 time;                    // window's start from the origin in ps; device px per ps
 uniform vec2 offset;                  // scroll in CSS px; device px per CSS px
+uniform float pass;                   // 0: boxes; 1: instants, as diamonds over them
 uniform vec3 fills[${String(MAX_STYLES)}];
 flat out vec3 fill;
 flat out float hatched;
 flat out float strength;
+out vec2 across;                      // of a diamond: -1 to 1 in both directions
+flat out vec2 radius;                 // of a diamond, device px; 0: a box
 void main() {
-  float left = clamp(floor((place.x - time.x) * time.y + 0.5), -4.0, size.x + 4.0);
-  float right = clamp(floor((place.y - time.x) * time.y + 0.5), -4.0, size.x + 4.0);
+  float isInstant = step(4.0, marks.y);
+  float flags = mod(marks.y, 4.0);
+  float left = clamp(floor((place.x - time.x) * time.y + 0.5), -16.0, size.x + 16.0);
+  float right = clamp(floor((place.y - time.x) * time.y + 0.5), -16.0, size.x + 16.0);
   left = left == size.x ? left - 1.0 : left; // A box that begins where the window ends gets the last pixel.
+  float reach = floor(${DIAMOND_PX.toFixed(1)} * offset.y + 0.5) + 1.0;
   float width = right - left;
   right = left + (width >= ${GAP_FROM_PX.toFixed(1)} ? width - 1.0 : max(width, 1.0));
   float top = floor((place.z - offset.x) * offset.y + 0.5);
   float bottom = top + floor(marks.z * offset.y + 0.5);
   vec2 corner = vec2(float(gl_VertexID & 1), float(gl_VertexID >> 1));
-  vec2 px = mix(vec2(left, top), vec2(right, bottom), corner);
+  float middle = min(left, size.x - 1.0) + 0.5;
+  left = mix(left, middle - reach, isInstant);
+  right = mix(right, middle + reach, isInstant);
+  across = corner * 2.0 - 1.0;
+  float tall = min(reach, 0.5 * (bottom - top));
+  float center = 0.5 * (top + bottom);
+  top = mix(top, center - tall, isInstant);
+  bottom = mix(bottom, center + tall, isInstant);
+  radius = isInstant * vec2(reach, tall);
+  // Drawn in the other pass: no area here.
+  vec2 px = isInstant == pass ? mix(vec2(left, top), vec2(right, bottom), corner) : vec2(0.0);
   gl_Position = vec4(px / size * vec2(2.0, -2.0) + vec2(-1.0, 1.0), 0.0, 1.0);
   fill = fills[int(marks.x)];
-  hatched = mod(marks.y, 2.0);
-  strength = marks.y >= 2.0 ? ${DIM_FILL.toFixed(2)} : 1.0;
+  hatched = mod(flags, 2.0);
+  strength = flags >= 2.0 ? ${DIM_FILL.toFixed(2)} : 1.0;
 }`;
 
 const FRAGMENT = `#version 300 es
@@ -50,6 +66,8 @@ precision highp float;
 flat in vec3 fill;
 flat in float hatched;
 flat in float strength;
+in vec2 across;
+flat in vec2 radius;
 uniform vec3 background;
 uniform float hatchPx;
 out vec4 color;
@@ -57,12 +75,20 @@ void main() {
   float line = step(0.5, fract((gl_FragCoord.x + gl_FragCoord.y) / (2.0 * hatchPx)));
   float share = mix(1.0, mix(${MERGED_FILL.toFixed(2)}, ${HATCH_FILL.toFixed(2)}, line), hatched);
   color = vec4(mix(background, fill, share * strength), 1.0);
+  if (radius.x > 0.0) {
+    float inside = (1.0 - abs(across.y)) * (radius.x - 1.0) - abs(across.x) * radius.x;
+    if (inside < -1.0) discard;
+    if (inside < 0.0) color = vec4(background, 1.0);
+  }
 }`;
 
 interface Program {
   readonly program: WebGLProgram;
   readonly uniform: Readonly<
-    Record<'size' | 'time' | 'offset' | 'fills' | 'background' | 'hatchPx', WebGLUniformLocation | null>
+    Record<
+      'size' | 'time' | 'offset' | 'pass' | 'fills' | 'background' | 'hatchPx',
+      WebGLUniformLocation | null
+    >
   >;
 }
 
@@ -87,6 +113,7 @@ function compile(gl: WebGL2RenderingContext): Program | null {
       size: uniformAt('size'),
       time: uniformAt('time'),
       offset: uniformAt('offset'),
+      pass: uniformAt('pass'),
       fills: uniformAt('fills'),
       background: uniformAt('background'),
       hatchPx: uniformAt('hatchPx'),
@@ -167,7 +194,10 @@ class WebglRenderer implements BoxRenderer {
     gl.scissor(0, canvas.height - bottom, canvas.width, Math.max(0, bottom - top));
     this.startAt(from);
     gl.uniform2f(this.linked.uniform.offset, scrollPx, frame.pixelRatio);
-    gl.drawArraysInstanced(gl.TRIANGLE_STRIP, 0, 4, to - from);
+    for (const pass of batch.hasInstants ? [0, 1] : [0]) {
+      gl.uniform1f(this.linked.uniform.pass, pass);
+      gl.drawArraysInstanced(gl.TRIANGLE_STRIP, 0, 4, to - from);
+    }
   }
 
   dispose(): void {

@@ -179,6 +179,24 @@ def neighbour(drawn: Timeline, event: int, is_next: bool) -> int:
     )
 
 
+def first_within(drawn: Timeline, event: int) -> int:
+    """The first event directly below an event on its track, among those that start within it; -1 if there
+    is none.
+    """
+    layer, row, _ = drawn.row_of(event)
+    inner = row + 1
+    if inner >= len(layer.row_line) or layer.row_line[inner] != layer.row_line[row]:
+        return -1
+    local = event - layer.first_event
+    start, end = int(layer.start_ps[local]), int(layer.start_ps[local] + layer.duration_ps[local])
+    (place,) = layer.rows.first_ending_after(np.array([inner], np.int32), start).tolist()
+    for position in range(place, min(place + 2, int(layer.row_offsets[inner + 1]))):
+        candidate = int(layer.order[position])
+        if start <= layer.start_ps[candidate] < max(end, start + 1):
+            return layer.first_event + candidate
+    return -1
+
+
 def busy_fractions(
     drawn: Timeline, lines: npt.NDArray[np.integer], pixel_ps: int, n_pixels: int, begin_ps: int
 ) -> npt.NDArray[np.float64]:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from tb_tpuprof.ingest.chrome import kineto
 from tb_tpuprof.ingest.chrome.events import HOT, UNREAD_MEMBERS, RawEvents, object_at, read_events
-from tb_tpuprof.ingest.chrome.extras import counters_of, flows_of
+from tb_tpuprof.ingest.chrome.extras import Unbound, counters_of, flows_of
 from tb_tpuprof.ingest.chrome.kineto import Stat
 from tb_tpuprof.ingest.chrome.kineto_collectives import collective_stats, job_stats
 from tb_tpuprof.ingest.chrome.kineto_memory import Marks, memory_marks, memory_stats, renamed
@@ -86,7 +86,7 @@ def trace_of(raw: RawEvents, file: EventFile) -> Trace:
         "metadata": metadata_row,
         "position": raw["position"][slices.raw].astype(np.uint32 if len(data) < 2**32 else np.uint64),
     }
-    flows, n_unbound = flows_of(raw, laid_out, events, lines, row_of_raw)
+    flows, unbound = flows_of(raw, laid_out, events, lines, row_of_raw)
     counters, samples, n_bad = counters_of(raw, laid_out, data, is_kineto)
     stats = _decoder_stats(raw, slices, row_of_raw)
     stats += kineto.stats_of(raw, slices, line, role, steps) if is_kineto else []
@@ -109,7 +109,7 @@ def trace_of(raw: RawEvents, file: EventFile) -> Trace:
     )
     strings = Strings.of(raw.texts.items)
     tables = [StatTable(table, strings) for table in stat_tables]
-    warnings, notes, n_unread = _notes(raw, n_unbound)
+    warnings, notes, n_unread = _notes(raw, unbound)
     n_damaged = raw.n_left_out + pairing.n_unmatched + n_bad + n_unread + (raw.bad >= 0)
     damage = _damage(raw, pairing.n_unmatched, n_bad)
     info = TraceInfo(
@@ -202,7 +202,7 @@ def _plane_stats(raw: RawEvents, laid_out: Layout, is_kineto: bool) -> list[Any]
     return rows + (device_stats(raw, laid_out) + job_stats(raw, len(laid_out.planes)) if is_kineto else [])
 
 
-def _notes(raw: RawEvents, n_unbound: int) -> tuple[tuple[str, ...], tuple[str, ...], int]:
+def _notes(raw: RawEvents, unbound: Unbound) -> tuple[tuple[str, ...], tuple[str, ...], int]:
     """(warnings in the file, notes on what is not shown, number of events of unknown phases)."""
     warnings = [str(line) for name in ("ERROR", "WARNING") for line in _list(raw.members.get(name))][
         :_MAX_NOTES
@@ -213,9 +213,23 @@ def _notes(raw: RawEvents, n_unbound: int) -> tuple[tuple[str, ...], tuple[str, 
         f"Events of the phase {phase!r} cannot be shown: {n}." for phase, n in sorted(n_by_phase.items())
     ]
     notes += [f"The file's {name} are not shown." for name in UNREAD_MEMBERS if raw.members.get(name)]
-    if n_unbound:
-        notes.append(f"Arrows not shown because one of their ends is not on an event: {n_unbound}.")
+    if raw.n_moved:
+        notes.append(_moved(raw.n_moved))
+    for n, reason in (
+        (unbound.n_off_events, "one of their ends is not on an event"),
+        (unbound.n_without_start, "the file has no start for their end"),
+    ):
+        if n:
+            notes.append(f"Arrows not shown because {reason}: {n:,}.")
     return tuple(text[:10_000] for text in warnings), tuple(notes), sum(n_by_phase.values())
+
+
+def _moved(n: int) -> str:
+    events = "1 event has a time" if n == 1 else f"{n:,} events have times"
+    return (
+        f"{events} more than 13 days from most others (a ts of 0, for example): drawn at the nearest end "
+        "of these."
+    )
 
 
 def _list(value: object) -> list[object]:

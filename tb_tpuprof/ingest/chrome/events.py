@@ -115,7 +115,7 @@ class Texts:
 @dataclass
 class RawEvents:
     """Columns of the scanner (native/plain/json_events.py). `start_ps` is on the trace's clock, valid where
-    `usable`.
+    `usable`; `n_moved` events were weeks from the others and start with the first or the last of these.
     """
 
     columns: dict[str, Ints]
@@ -127,6 +127,7 @@ class RawEvents:
     start_ns: int
     bad: int
     n_left_out: int
+    n_moved: int = 0
 
     def __getitem__(self, name: str) -> Ints:
         return self.columns[name]
@@ -167,26 +168,27 @@ def read_events(data: npt.NDArray[np.uint8], path: str) -> RawEvents:
             "Profile for a shorter time.",
         )
     texts, columns, values = _unescaped(scanned["blob"], scanned["offsets"], columns, scanned["values"])
-    start_ps, usable, start_us = times_of(columns)
+    times = times_of(columns)
     members = {
         name.decode("utf-8", "replace"): _member(data, name, start, end)
         for name, start, end in scanned["members"]
         if name in USED_MEMBERS
     }
-    is_timeless = ~usable & (columns["phase"] != ord("M"))
+    is_timeless = ~times.usable & (columns["phase"] != ord("M"))
     n_left_out = int(scanned["n_others"]) + int(is_timeless.sum())
     base_ns = members.get("baseTimeNanoseconds", 0)
-    start_ns = (base_ns if isinstance(base_ns, int) and abs(base_ns) < 2**62 else 0) + start_us * 1000
+    start_ns = (base_ns if isinstance(base_ns, int) and abs(base_ns) < 2**62 else 0) + times.start_us * 1000
     return RawEvents(
         columns,
         values,
         texts,
         members,
-        start_ps,
-        usable,
+        times.start_ps,
+        times.usable,
         start_ns if abs(start_ns) < 2**62 else 0,
         bad,
         n_left_out,
+        times.n_moved,
     )
 
 
@@ -258,19 +260,32 @@ def _without_escapes(text: bytes) -> bytes:
     return str(decoded).encode("utf-8", "replace")
 
 
-def times_of(columns: dict[str, Ints]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], int]:
-    """(start of each event in ps, whether it has one, the trace's start in µs). Times that are weeks away
-    from all others do not count.
+@dataclass(frozen=True)
+class Times:
+    """Starts of all events in ps from `start_us`, whether each has one, and how many were moved."""
+
+    start_ps: npt.NDArray[np.int64]
+    usable: npt.NDArray[np.bool_]
+    start_us: int
+    n_moved: int = 0
+
+
+def times_of(columns: dict[str, Ints]) -> Times:
+    """Times on the trace's clock. Events that are weeks away from most others (such as a `ts` of 0 among
+    times since 1970) are moved to the first or the last of these: int64 holds no such distance in ps.
     """
     us = columns["us"]
     usable = ((columns["flags"] & 1) > 0) & (columns["phase"] != ord("M"))
     if not usable.any():
-        return np.zeros(len(us), np.int64), usable, 0
+        return Times(np.zeros(len(us), np.int64), usable, 0)
     usable_us = us[usable]
+    n_moved = 0
     if int(usable_us.max()) - int(usable_us.min()) >= SPAN_US:
         median_us = int(np.partition(usable_us, len(usable_us) // 2)[len(usable_us) // 2])
-        usable &= (us > median_us - SPAN_US // 2) & (us < median_us + SPAN_US // 2)
+        is_near = (usable_us > median_us - SPAN_US // 2) & (usable_us < median_us + SPAN_US // 2)
+        us = np.clip(us, usable_us[is_near].min(), usable_us[is_near].max())
+        n_moved = int((~is_near).sum())
         usable_us = us[usable]
     start_us = int(usable_us.min())
     start_ps = np.where(usable, us, start_us) - start_us
-    return start_ps * 10**6 + columns["rest_ps"], usable, start_us
+    return Times(start_ps * 10**6 + columns["rest_ps"], usable, start_us, n_moved)

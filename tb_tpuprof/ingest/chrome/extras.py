@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,10 +25,20 @@ _MAX_NAMED = 100_000
 _MAX_DEPTH = 4096
 
 
+@dataclass(frozen=True)
+class Unbound:
+    """How many arrows have an end on no event, and how many ends have no start. (Starts without an end are
+    normal: what they started may have been too late for the trace.)
+    """
+
+    n_off_events: int
+    n_without_start: int
+
+
 def flows_of(
     raw: RawEvents, laid_out: Layout, events: dict[str, Array], lines: Table, row_of_raw: Array
-) -> tuple[Table, int]:
-    """(arrows between events, number of arrows left out because one of their ends is not on an event).
+) -> tuple[Table, Unbound]:
+    """(arrows between events, what has no arrow).
 
     A point is attached to the innermost event that contains its time, an `f` without `bp: "e"` to the next
     event that starts. Points of equal category, name and id are joined in time order: s → t → t → f. Events
@@ -44,6 +55,9 @@ def flows_of(
     reversed_ends = same_key & ~padded[:-2] & ~padded[2:] & (rank[:-1] == _END) & (rank[1:] == _START)
     arrows = np.flatnonzero(follows | reversed_ends)
     begin, end = arrows + reversed_ends[arrows], arrows + ~reversed_ends[arrows]
+    has_start = np.zeros(len(key), np.bool_)
+    has_start[end] = True
+    n_without_start = int((~has_start & (rank > _START)).sum())
     is_bound = (event[begin] >= 0) & (event[end] >= 0)
     begin, end = begin[is_bound & (event[begin] != event[end])], end[is_bound & (event[begin] != event[end])]
     named = source[begin]
@@ -55,7 +69,7 @@ def flows_of(
         "kind": raw["cat"][named][order].astype(np.int32),
     }
     columns["name"][columns["name"] < 0] = raw.texts.add("")
-    return Table(schema.FLOWS, columns), int((~is_bound).sum())
+    return Table(schema.FLOWS, columns), Unbound(int((~is_bound).sum()), n_without_start)
 
 
 def _points(raw: RawEvents, laid_out: Layout, events: dict[str, Array], lines: Table) -> tuple[Array, ...]:

@@ -102,11 +102,20 @@ class _Reader:
         columns["phase"][:n] = ord("X")
         columns["flags"][:n] = np.where(is_timed, HAS_TIME | HAS_DURATION | HAS_ARGS, 0)
         values = self._with_names(self._arguments(), columns, names, n)
-        start_ps, usable, start_us = times_of(columns)
+        times = times_of(columns)
         _, bad = fields(self.data, 0, len(self.data))
-        n_left_out = int((~usable[:n]).sum())
+        n_left_out = int((~times.usable[:n]).sum())
         return RawEvents(
-            columns, values, self.texts, {}, start_ps, usable, start_us * 1000, int(bad), n_left_out
+            columns,
+            values,
+            self.texts,
+            {},
+            times.start_ps,
+            times.usable,
+            times.start_us * 1000,
+            int(bad),
+            n_left_out,
+            times.n_moved,
         )
 
     def _positions(self) -> Ints:

@@ -14,12 +14,13 @@ from tb_tpuprof.analysis.steps.grouping import groups
 from tb_tpuprof.analysis.timeline.flows import flows
 from tb_tpuprof.analysis.timeline.lines import facts_of
 from tb_tpuprof.analysis.timeline.modules import module_around
-from tb_tpuprof.analysis.timeline.totals import ancestors, neighbour, same_name, self_time
+from tb_tpuprof.analysis.timeline.totals import ancestors, first_within, neighbour, same_name, self_time
 from tb_tpuprof.tools.base import Params
 from tb_tpuprof.tools.payload import Scalar, Table
 from tb_tpuprof.tools.spec import TableSpec, fill_scalars
 from tb_tpuprof.tools.trace_hosts import HostView, View
 from tb_tpuprof.tools.trace_viewer import tables
+from tb_tpuprof.tools.trace_viewer.argument_units import BREAKDOWN, breakdown_of, shown
 from tb_tpuprof.tools.trace_viewer.links import links_table
 from tb_tpuprof.tools.trace_viewer.questions import event_values, names_of
 
@@ -59,7 +60,7 @@ def event_answer(view: View, event_id: int) -> Answer:
     about = _about(host, event, line, dict(arguments))
     answer = {
         "about": _pairs(tables.ABOUT, [(key, value) for key, value in about.items() if value]),
-        "arguments": _pairs(tables.ARGUMENTS, arguments),
+        "arguments": _arguments_table(host, event, arguments),
         "ancestors": _ancestors(host, ancestors(host.drawn, event, _MAX_ANCESTORS)),
         "flows": _flows_table(host, event),
         "histogram": _histogram(alike.edges, alike.counts),
@@ -69,9 +70,13 @@ def event_answer(view: View, event_id: int) -> Answer:
 
 
 def neighbour_answer(view: View, params: Params) -> Answer:
-    """The event before or after a given one. Raises EventNotFound."""
+    """The event before or after a given one, or the first within it. Raises EventNotFound."""
     host, event = view.host_of_event(int(params["event"]))
-    neighbour_event = neighbour(host.drawn, event, params["direction"] == "next")
+    neighbour_event = (
+        first_within(host.drawn, event)
+        if params["direction"] == "within"
+        else neighbour(host.drawn, event, params["direction"] == "next")
+    )
     events = np.array([neighbour_event] if neighbour_event >= 0 else [], np.int64)
     depth = [
         int(host.drawn.layer_of(e).depth[e - host.drawn.layer_of(e).first_event]) for e in events.tolist()
@@ -97,6 +102,20 @@ def _arguments(host: HostView, event: int) -> list[tuple[str, str]]:
     stats += [(trace.strings.get(int(table.table["key"][i])), table.text_at(i)) for i in rows]
     derived_names = {name for name, _ in facts}
     return facts + [(name, value) for name, value in stats if name not in derived_names]
+
+
+def _arguments_table(host: HostView, event: int, arguments: list[tuple[str, str]]) -> Table:
+    metadata = int(host.trace.events["metadata"][host.drawn.file_event(event)])
+    return tables.ARGUMENTS.fill(
+        {
+            "name": [name for name, _ in arguments],
+            "value": [value for _, value in arguments],
+            "shown": [
+                breakdown_of(host.trace, metadata) if name == BREAKDOWN else shown(name, value)
+                for name, value in arguments
+            ],
+        }
+    )
 
 
 def _about(host: HostView, event: int, line: int, arguments: dict[str, str]) -> dict[str, str]:

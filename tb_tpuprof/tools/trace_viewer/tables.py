@@ -178,6 +178,21 @@ WINDOW_SCALARS = (
         "Number of arrows in the interval, before thinning",
         is_optional=True,
     ),
+    ScalarSpec("n_steps", "Steps", "count", "Number of steps in the interval, of the host that has most"),
+    ScalarSpec(
+        "focus_start_ps",
+        "Events from",
+        "ps",
+        "Where nearly all events begin, if stray ones are far from them",
+        is_optional=True,
+    ),
+    ScalarSpec(
+        "focus_end_ps",
+        "Events to",
+        "ps",
+        "Where nearly all events end, if stray ones are far from them",
+        is_optional=True,
+    ),
 )
 
 MATCHES = TableSpec(
@@ -260,6 +275,13 @@ MINIMAP_SCALARS = (
     ScalarSpec("n_pixels", "Pixels", "count", "Number of pixels over the whole trace"),
 )
 
+ACTIVE = TableSpec(
+    "active",
+    "Tracks with events",
+    (_TRACK,),
+    "The tracks that have an event or a sample in the window",
+)
+
 _PAIRS = (text("name", "Name", "What the value is"), text("value", "Value", "The value, as recorded"))
 ABOUT = TableSpec(
     "about",
@@ -271,7 +293,7 @@ ABOUT = TableSpec(
 ARGUMENTS = TableSpec(
     "arguments",
     "Arguments",
-    _PAIRS,
+    (*_PAIRS, text("shown", "Shown", "The value scaled, with its unit, if its name states one; else empty")),
     "What the viewer derived for the event, then all stats of the event, then those of its metadata",
 )
 ANCESTORS = TableSpec("ancestors", "Ancestors", (_EVENT, _NAME, _START, _DURATION), "Innermost first")
@@ -346,5 +368,6 @@ NEIGHBOUR = TableSpec(
         *_EVENT_COLUMNS,
         number("depth", "Depth", "count", "Row of the event within its track; 0 is the outermost"),
     ),
-    "The event next to it on its track and depth, else on its track; no row at the end",
+    "The event next to it on its track and depth, else on its track, or the first within it; no row if "
+    "there is none",
 )

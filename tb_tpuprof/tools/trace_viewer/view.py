@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from tb_tpuprof.analysis.timeline.steps import step_marks
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import File, Param, Params, Question
+from tb_tpuprof.tools.base import MAX_TIME_PS, File, Param, Params, Question
 from tb_tpuprof.tools.payload import Payload, Scalar, Table
 from tb_tpuprof.tools.spec import fill_scalars
 from tb_tpuprof.tools.tool import Tool
@@ -18,6 +19,7 @@ from tb_tpuprof.tools.trace_viewer.export import trace_file
 from tb_tpuprof.tools.trace_viewer.flows import flows_table
 from tb_tpuprof.tools.trace_viewer.questions import minimap_answer, search_answer, totals_answer
 from tb_tpuprof.tools.trace_viewer.window import (
+    active_answer,
     boxes_tables,
     counters_table,
     hosts_table,
@@ -54,7 +56,10 @@ def _window_answer(opened: View, params: Params) -> Answer:
         "end_ps": window.end_ps,
         "n_events": sum(host.trace.n_events for host in opened.hosts),
         "n_events_in_window": int(n_merged.sum(dtype=np.int64)),
+        "n_steps": max(len(step_marks(host.trace).number) for host in opened.hosts),
     }
+    if opened.focus_ps:
+        values["focus_start_ps"], values["focus_end_ps"] = opened.focus_ps
     answer = {
         "tracks": tracks_table(opened),
         **drawn,
@@ -67,8 +72,10 @@ def _window_answer(opened: View, params: Params) -> Answer:
     return answer, fill_scalars(tables.WINDOW_SCALARS, values)
 
 
-_START = Param("start_ps", "Start", "float", None, "Start of the window; absent: the trace's start")
-_END = Param("end_ps", "End", "float", None, "End of the window; absent: the trace's end")
+_START = Param(
+    "start_ps", "Start", "int", None, "Start of the window; absent: the trace's start", maximum=MAX_TIME_PS
+)
+_END = Param("end_ps", "End", "int", None, "End of the window; absent: the trace's end", maximum=MAX_TIME_PS)
 _WIDTH = Param("width_px", "Width", "int", 2000, "Width of the window in pixels", minimum=1, maximum=20_000)
 _TRACKS = Param("tracks", "Tracks", "text", None, "Track ids separated by commas; absent: all")
 _EVENT = Param("event", "Event", "int", None, "Id of the event", is_required=True)
@@ -95,7 +102,7 @@ TOOL = Tool(
         ),
         Question(
             "neighbour",
-            "The event before or after another on its track",
+            "The event before or after another on its track, or the first within it",
             _answering(neighbour_answer),
             (
                 _EVENT,
@@ -104,8 +111,8 @@ TOOL = Tool(
                     "Direction",
                     "choice",
                     "next",
-                    "Direction in time",
-                    choices=("next", "previous"),
+                    "In time; within: the first event directly below it",
+                    choices=("next", "previous", "within"),
                 ),
             ),
             (tables.NEIGHBOUR,),
@@ -143,6 +150,13 @@ TOOL = Tool(
             ),
             (tables.TOTALS,),
             tables.TOTALS_SCALARS,
+        ),
+        Question(
+            "active",
+            "The tracks that have events in a window",
+            _answering(active_answer),
+            _RANGE,
+            (tables.ACTIVE,),
         ),
         Question(
             "minimap",

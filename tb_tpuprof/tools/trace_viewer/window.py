@@ -15,10 +15,10 @@ from tb_tpuprof.analysis.timeline.steps import step_marks
 from tb_tpuprof.analysis.timeline.tracks import Track
 from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.tools.base import Params
-from tb_tpuprof.tools.payload import Table
+from tb_tpuprof.tools.payload import Scalar, Table
 from tb_tpuprof.tools.spec import Texts
 from tb_tpuprof.tools.trace_hosts import HostView, View
-from tb_tpuprof.tools.trace_viewer.tables import BOXES, COLORS, COUNTERS, HOSTS, STEPS, TRACKS
+from tb_tpuprof.tools.trace_viewer.tables import ACTIVE, BOXES, COLORS, COUNTERS, HOSTS, STEPS, TRACKS
 
 Chosen = list[tuple[HostView, list[Track]]]
 MIN_STEP_PX = 3
@@ -227,6 +227,44 @@ def steps_table(view: View, window: Window) -> Table:
     return STEPS.fill(
         {"step": number, "host": host_of, "start_ps": start, "duration_ps": duration, "name": names}
     )
+
+
+def active_answer(view: View, params: Params) -> tuple[dict[str, Table], dict[str, Scalar]]:
+    """The tracks that have an event, or a counter's sample, in the window."""
+    window = window_of(view, params)
+    active = [
+        host.track_ids(track.line)
+        for host, tracks in view.chosen_tracks(str(params.get("tracks", "")))
+        for track, is_active in zip(tracks, _are_active(host, tracks, window), strict=True)
+        if is_active
+    ]
+    return {"active": ACTIVE.fill({"track": np.array(active, np.int64)})}, {}
+
+
+def _are_active(host: HostView, tracks: list[Track], window: Window) -> list[bool]:
+    start_ps, end_ps = window.start_ps - host.offset_ps, window.end_ps - host.offset_ps
+    events = [_active_lines(layer, start_ps, end_ps) for layer in host.drawn.layers]
+    is_active = []
+    for track in tracks:
+        counter = host.counter_of(track.line)
+        if counter >= 0:
+            times, _ = counter_samples(host.trace, counter, start_ps, end_ps, 1)
+            is_active.append(bool(((times >= start_ps) & (times < end_ps)).any()))
+            continue
+        is_derived = track.line >= host.drawn.derived.first_line
+        is_active.append(bool(events[is_derived][track.line - host.drawn.layers[is_derived].first_line]))
+    return is_active
+
+
+def _active_lines(layer: Layer, start_ps: int, end_ps: int) -> npt.NDArray[np.bool_]:
+    """Which lines of a layer have an event in the window."""
+    rows = np.arange(len(layer.row_line), dtype=np.int32)
+    places = layer.rows.first_ending_after(rows, start_ps)
+    is_inside = np.flatnonzero(places < layer.row_offsets[1:])
+    seen = is_inside[layer.start_ps[layer.order[places[is_inside]]] < end_ps]
+    active = np.zeros(layer.n_lines, np.bool_)
+    active[layer.row_line[seen]] = True
+    return active
 
 
 def hosts_table(view: View) -> Table:

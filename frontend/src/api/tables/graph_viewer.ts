@@ -117,7 +117,8 @@ export const GRAPH_VIEWER = {
         },
       ),
     },
-    scalars: {},
+    scalars: {
+    },
   },
   text: {
     tables: {

@@ -220,6 +220,7 @@ export const POD_VIEWER = {
         {},
       ),
     },
-    scalars: {},
+    scalars: {
+    },
   },
 };

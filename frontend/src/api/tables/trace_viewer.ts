@@ -97,6 +97,9 @@ export const TRACE_VIEWER = {
       n_events: scalar('n_events', false),
       n_events_in_window: scalar('n_events_in_window', false),
       n_flows: scalar('n_flows', true),
+      n_steps: scalar('n_steps', false),
+      focus_start_ps: scalar('focus_start_ps', true),
+      focus_end_ps: scalar('focus_end_ps', true),
     },
   },
   event: {
@@ -114,6 +117,7 @@ export const TRACE_VIEWER = {
         {
           name: 'text',
           value: 'text',
+          shown: 'text',
         },
         {},
       ),
@@ -188,7 +192,8 @@ export const TRACE_VIEWER = {
         {},
       ),
     },
-    scalars: {},
+    scalars: {
+    },
   },
   search: {
     tables: {
@@ -238,6 +243,19 @@ export const TRACE_VIEWER = {
     scalars: {
       n_events: scalar('n_events', false),
       range_ps: scalar('range_ps', false),
+    },
+  },
+  active: {
+    tables: {
+      active: table(
+        'active',
+        {
+          track: 'number',
+        },
+        {},
+      ),
+    },
+    scalars: {
     },
   },
   minimap: {

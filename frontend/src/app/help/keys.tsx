@@ -5,7 +5,7 @@ import { toolKeys, type KeyHelp } from '../../state/keys';
 const PAGE_KEYS: readonly KeyHelp[] = [
   { keys: '?', does: 'Open and close help' },
   { keys: '/', does: 'Search in the table' },
-  { keys: '[', does: 'Close and open the side bar' },
+  { keys: '\\', does: 'Close and open the side bar' },
   { keys: 'Tab', does: 'Next control; Enter acts, Esc closes' },
 ];
 const TABLE_KEYS: readonly KeyHelp[] = [

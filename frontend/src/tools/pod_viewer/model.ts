@@ -3,7 +3,7 @@ import { readIfAny, readTable, type RowsOf } from '../../api/declared';
 import { POD_VIEWER } from '../../api/tables/pod_viewer';
 import type { Payload } from '../../api/types';
 
-export const { tables: TABLES } = POD_VIEWER.page;
+export const { tables: TABLES, scalars: SCALARS } = POD_VIEWER.page;
 export const CELLS = POD_VIEWER.cells.tables.cells;
 
 export type CoreRows = RowsOf<typeof TABLES.cores>;

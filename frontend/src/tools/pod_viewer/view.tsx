@@ -31,6 +31,7 @@ import {
   shownValues,
   slowestFirst,
   stepOf,
+  SCALARS,
   TABLES,
   type CoreRows,
   type PartRows,

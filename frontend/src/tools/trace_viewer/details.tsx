@@ -266,9 +266,9 @@ function Arguments({ items }: { items: EventDetails['arguments'] }): VNode {
     <div>
       <h3>Arguments</h3>
       <dl>
-        {items.map(([name, value], index) => (
-          <Row key={index} name={name}>
-            {value}
+        {items.map(({ name, value, shown }, index) => (
+          <Row key={index} name={name} {...(shown ? { tip: value } : {})}>
+            {shown || value}
           </Row>
         ))}
       </dl>

@@ -41,6 +41,13 @@ interface Explanation {
   readonly source: string;
 }
 
+interface Argument {
+  readonly name: string;
+  readonly value: string;
+  /** The value scaled, with its unit; empty: as it is. */
+  readonly shown: string;
+}
+
 export interface EventDetails extends EventRef {
   readonly depth: number;
   readonly selfTimePs: number | null;
@@ -49,7 +56,7 @@ export interface EventDetails extends EventRef {
   readonly explanation: Explanation | null;
   /** Other texts about the event, as the server names them. */
   readonly about: readonly (readonly [string, string])[];
-  readonly arguments: readonly (readonly [string, string])[];
+  readonly arguments: readonly Argument[];
   /** The innermost first. */
   readonly ancestors: readonly EventRef[];
   readonly flows: readonly FlowNeighbour[];
@@ -78,11 +85,8 @@ export function eventOf(row: EventRow, track = -1): EventRef {
   };
 }
 
-function pairs(
-  payload: Payload,
-  spec: typeof EVENT.tables.about | typeof EVENT.tables.arguments,
-): [string, string][] {
-  return readTable(payload, spec)
+function pairs(payload: Payload): [string, string][] {
+  return readTable(payload, EVENT.tables.about)
     .all()
     .map(({ name, value }) => [name, value]);
 }
@@ -145,7 +149,7 @@ function explanationOf(word: (name: string) => string | undefined): Explanation 
 
 export function decodeDetails(payload: Payload): EventDetails {
   const { event, track, depth, start_ps, duration_ps, self_time_ps } = EVENT.scalars;
-  const about = pairs(payload, EVENT.tables.about);
+  const about = pairs(payload);
   const word = (name: string): string | undefined => about.find(([key]) => key === name)?.[1];
   const trackId = readNumber(payload, track) ?? -1;
   return {
@@ -159,7 +163,7 @@ export function decodeDetails(payload: Payload): EventDetails {
     explanation: explanationOf(word),
     name: word('name') ?? '(no name)',
     about: about.filter(([key, value]) => !ELSEWHERE.has(key) && value !== word('name')),
-    arguments: pairs(payload, EVENT.tables.arguments),
+    arguments: readTable(payload, EVENT.tables.arguments).all(),
     ancestors: readTable(payload, EVENT.tables.ancestors)
       .all()
       .map((row) => eventOf(row, trackId)),

@@ -25,6 +25,8 @@ export interface Subject {
   readonly hovered: Signal<{ readonly picked: Picked | null } | null>;
   readonly hasAllFlows: Signal<boolean>;
   readonly nFlows: Signal<number>;
+  readonly pinScrollPx: Signal<number>;
+  readonly hasSteps: boolean;
   readonly search: { readonly highlight: Highlight | null };
   /** Arrows of the selected event. */
   readonly flows: readonly FlowNeighbour[];
@@ -37,11 +39,20 @@ const NO_SCENE: Scene = {
   isDim: null,
   areas: [],
   hits: [],
+  stepRow: [],
   stepsPs: new Float64Array(0),
 };
 
 export class Frames {
-  readonly frame: Frame = { widthPx: 1, heightPx: 1, pixelRatio: 1, startPs: 0, endPs: 1, scrollPx: 0 };
+  readonly frame: Frame = {
+    widthPx: 1,
+    heightPx: 1,
+    pixelRatio: 1,
+    startPs: 0,
+    endPs: 1,
+    scrollPx: 0,
+    pinScrollPx: 0,
+  };
   window: TraceWindow | null = null;
   scene: Scene = NO_SCENE;
   /** The interval of a drag in progress, until it ends. */
@@ -132,7 +143,12 @@ export class Frames {
     if (!best) return;
     if (best !== this.window || this.isStale) this.show(best);
     const { startPs, endPs } = this.subject.camera.view;
-    Object.assign(this.frame, { startPs, endPs, scrollPx: this.scroller.scrollTop });
+    Object.assign(this.frame, {
+      startPs,
+      endPs,
+      scrollPx: this.scroller.scrollTop,
+      pinScrollPx: this.subject.pinScrollPx.value,
+    });
     this.stage.draw(this.frame, this.marks());
     for (const listener of this.listeners) listener();
   }
@@ -172,6 +188,7 @@ export class Frames {
       hovered: hovered ? this.outlineOf(hovered) : null,
       separators: layout.separators,
       stepsPs: this.scene.stepsPs,
+      stepRow: subject.hasSteps ? this.scene.stepRow : null,
       stretch: this.draft ?? (marked ? { ...stretchOf(marked, layout), label: labelOf(marked) } : null),
       arrows: this.arrows,
       hits: this.scene.hits,

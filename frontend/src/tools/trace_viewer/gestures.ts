@@ -3,7 +3,6 @@
  * of drag.
  */
 
-import { RULER_PX } from '../../canvas/overlay';
 import { boxOf, type Marked } from './marked';
 import type { Timeline } from './timeline';
 import { Wheel, type Turn } from './wheel';
@@ -21,11 +20,11 @@ interface Drag {
   end(): void;
 }
 
-function panning(timeline: Timeline): Drag {
+function panning(timeline: Timeline, from: Point): Drag {
   return {
     move: (_, by) => {
       timeline.camera.panByPx(-by.x);
-      timeline.scrollBy(-by.y);
+      timeline.scrollBy(-by.y, from.y);
     },
     end: () => undefined,
   };
@@ -95,16 +94,17 @@ function boxing(timeline: Timeline, from: Point): Drag {
         fromPs,
         Math.round(timeline.camera.timeAt(to.x)),
         fromY,
-        timeline.contentAt(Math.max(to.y, RULER_PX)),
+        timeline.contentAt(Math.max(to.y, timeline.layout.value.topPx)),
       ),
   );
 }
 
 function dragOf(timeline: Timeline, from: Point, isShifted: boolean): Drag {
   const tool = timeline.tool.value;
-  if (isShifted || tool === 'measure' || from.y < RULER_PX) return measuring(timeline, from);
+  if (isShifted || tool === 'measure' || from.y < timeline.layout.value.topPx)
+    return measuring(timeline, from);
   if (tool === 'zoom') return zooming(timeline, from);
-  return tool === 'select' ? boxing(timeline, from) : panning(timeline);
+  return tool === 'select' ? boxing(timeline, from) : panning(timeline, from);
 }
 
 /** Two fingers on a touch screen: the time and tracks between them stay between them. */
@@ -219,7 +219,7 @@ function followWheel(timeline: Timeline, scroller: HTMLElement, stage: HTMLEleme
     if (act.act === 'zoom') timeline.camera.zoomBy(act.factor, Math.max(0, event.clientX - bounds.left));
     else {
       if (act.x !== 0) timeline.camera.panByPx(act.x);
-      if (act.y !== 0) timeline.scrollBy(act.y);
+      if (act.y !== 0) timeline.scrollBy(act.y, event.clientY - bounds.top);
     }
   };
   scroller.addEventListener('wheel', onWheel, { passive: false });

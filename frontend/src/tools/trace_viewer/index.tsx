@@ -5,7 +5,7 @@ import type { VNode } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { fetchPayload } from '../../api/client';
 import { format } from '../../base/units';
-import { RULER_PX } from '../../canvas/overlay';
+import { RULER_PX, STEP_ROW_PX } from '../../canvas/overlay';
 import { rulerOf, timeLabel } from '../../canvas/ticks';
 import { useTools } from '../../state/catalog';
 import { useToolKeys } from '../../state/keys';
@@ -22,7 +22,9 @@ import { applyParams, eventOf, rendererOf, selectEvent, useLink, viewOf } from '
 import type { Fetch } from './loader';
 import { Minimap } from './minimap';
 import { NamesColumn, PinnedNames } from './names_column';
+import { NamesHandle, namesPx } from './names_width';
 import { Timeline } from './timeline';
+import type { TrackView } from './track_view';
 import { ToolBar } from './toolbar';
 import { Tooltip } from './tooltip';
 import './style.css';
@@ -188,6 +190,12 @@ function HoverTip({ timeline }: { timeline: Timeline | null }): VNode | null {
   return hover ? <Tooltip hover={hover} /> : null;
 }
 
+function whyNone({ filter, hidesEmpty }: TrackView): string {
+  if (filter)
+    return `No track ${hidesEmpty ? 'with events in this window ' : ''}has “${filter}” in its name.`;
+  return hidesEmpty ? 'No track has events in this window.' : 'All tracks are hidden.';
+}
+
 /** All tracks are hidden or filtered out: offers to show them again. */
 function NoTracks({ timeline }: { timeline: Timeline }): VNode | null {
   const view = timeline.trackView.value;
@@ -199,12 +207,12 @@ function NoTracks({ timeline }: { timeline: Timeline }): VNode | null {
     return null;
   return (
     <div class="tv-none">
-      <p>{view.filter ? `No track has “${view.filter}” in its name.` : 'All tracks are hidden.'}</p>
+      <p>{whyNone(view)}</p>
       <button
         type="button"
         class="button"
         onClick={() => {
-          timeline.changeTracks({ ...view, filter: '', hidden: new Set() });
+          timeline.changeTracks({ ...view, filter: '', hidden: new Set(), hidesEmpty: false });
         }}
       >
         Show all tracks
@@ -229,6 +237,7 @@ function TimelineFrame({ timeline, scroller, host, run, info, scrollStep }: Fram
     ? rulerOf(timeline.camera.settled.value, host.current?.clientWidth ?? 1000).baseLabel
     : '';
   const style = { '--tv-top': `${String(layout?.pinnedBottomPx ?? RULER_PX)}px` };
+  const headerPx = layout?.topPx ?? RULER_PX;
   return (
     <div class="tv-frame" style={style}>
       <div
@@ -240,8 +249,9 @@ function TimelineFrame({ timeline, scroller, host, run, info, scrollStep }: Fram
       >
         <div class="tv-content" style={{ height: `${String(layout?.height ?? 0)}px` }}>
           <div class="tv-sticky tv-top">
-            <div class="tv-corner" style={{ height: `${String(RULER_PX)}px` }}>
-              {baseLabel && `from ${baseLabel}`}
+            <div class="tv-corner" style={{ height: `${String(headerPx)}px` }}>
+              {timeline?.hasSteps && <span style={{ height: `${String(STEP_ROW_PX)}px` }}>Step</span>}
+              <span>{baseLabel && `from ${baseLabel}`}</span>
             </div>
             {timeline && <PinnedNames timeline={timeline} />}
           </div>
@@ -265,6 +275,7 @@ function TimelineFrame({ timeline, scroller, host, run, info, scrollStep }: Fram
           )}
         </div>
       </div>
+      {timeline && <NamesHandle timeline={timeline} />}
       <HoverTip timeline={timeline} />
       {timeline && <NoTracks timeline={timeline} />}
       {timeline && timeline.status.value.kind === 'ready' && <ElsewhereHint timeline={timeline} />}
@@ -289,7 +300,11 @@ export function TraceViewer(props: ToolProps): VNode {
   useLink(timeline, props);
   const facts = timeline?.facts.value ?? null;
   return (
-    <div class="tv" aria-busy={timeline?.status.value.kind === 'loading'}>
+    <div
+      class="tv"
+      style={{ '--tv-names': `${String(namesPx.value)}px` }}
+      aria-busy={timeline?.status.value.kind === 'loading'}
+    >
       {timeline ? (
         <ToolBar
           timeline={timeline}

@@ -21,17 +21,18 @@ export const KEYS: readonly KeyHelp[] = [
   { keys: 'Shift + drag', does: 'Mark an interval, as a drag on the ruler does; its ends snap to events' },
   {
     keys: 'm',
-    does: 'Mark the selected event’s interval, else that of the box under the pointer, else the window',
+    does: 'Mark the selected event’s interval, else that of the box under the pointer, else the window; a box that was drawn stays',
   },
   { keys: 'f, double click', does: 'Zoom to the selected event or interval' },
   { keys: '← →', does: 'Previous, next event of the row' },
   { keys: '↑ ↓', does: 'The enclosing event, the first within' },
   { keys: '/', does: 'Search event names; Enter next, Shift + Enter previous' },
   { keys: 'n N', does: 'Next, previous match' },
+  { keys: 't', does: 'Tracks: only those with a text in their names, no empty ones, rows of each' },
   { keys: 'Minimap', does: 'Drag the window or its edges, or click elsewhere' },
   {
     keys: 'Names',
-    does: 'Click folds, drag or Alt + ↑ ↓ moves; buttons next to them pin to the top and hide',
+    does: 'Click folds, ← → show fewer or more rows, drag or Alt + ↑ ↓ moves; drag their edge for wider names',
   },
   { keys: '+ − 0', does: 'Zoom in, zoom out, the whole trace' },
   { keys: 'Esc', does: 'One step back: interval, selection, search, tool' },
@@ -101,6 +102,9 @@ function pressKey(timeline: Timeline, key: string): boolean {
     case 'N':
       void search.go(-1, camera.view.startPs);
       return true;
+    case 't':
+      timeline.stack.menuCalls.value++;
+      return true;
     case '0':
       camera.showAll();
       return true;
@@ -127,7 +131,7 @@ function pressKey(timeline: Timeline, key: string): boolean {
 }
 
 /** Keys that the page around the tool handles; it listens only to its own document. */
-const PAGE_KEYS = new Set(['?', '/', '[']);
+const PAGE_KEYS = new Set(['?', '/', '\\']);
 
 /** Arrows there belong to the element: a table's cells, a menu's items, a handle to drag. */
 function ownsArrows(target: EventTarget | null): boolean {

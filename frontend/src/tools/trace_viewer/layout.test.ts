@@ -1,8 +1,19 @@
 import { describe, expect, it } from 'vitest';
 import { RULER_PX } from '../../canvas/overlay';
-import { PAD_PX, PITCH_PX, placeRows, rowTop, SECTION_PX, tracksWithin } from './layout';
-import { laidOut, WHOLE } from './testing';
-import { PLAIN, sectionKey, trackKey } from './track_view';
+import {
+  contentY,
+  layoutTracks,
+  maxPinScroll,
+  trackAt,
+  PAD_PX,
+  PITCH_PX,
+  placeRows,
+  rowTop,
+  SECTION_PX,
+  tracksWithin,
+} from './layout';
+import { FACTS, laidOut, WHOLE } from './testing';
+import { arrange, pin, PLAIN, sectionKey, trackKey } from './track_view';
 
 describe('layout', () => {
   const layout = laidOut();
@@ -28,5 +39,26 @@ describe('layout', () => {
   it('knows which tracks are in sight', () => {
     expect(tracksWithin(layout, 0, 60)).toEqual([5]);
     expect(tracksWithin(layout, 0, 1000)).toEqual([5, 2]);
+  });
+});
+
+describe('pinned tracks', () => {
+  const view = pin(pin(PLAIN, 5), 2);
+  const arranged = arrange(FACTS.tracks, view);
+  it('take at most half of the view, and scroll by themselves', () => {
+    const layout = layoutTracks(arranged, view, RULER_PX, 100);
+    const pinnedPx = 3 * PITCH_PX + 4 * PAD_PX;
+    expect(layout).toMatchObject({ topPx: RULER_PX, pinnedPx, pinnedBottomPx: 50 });
+    expect(maxPinScroll(layout)).toBe(RULER_PX + pinnedPx - 50);
+    expect(trackAt(layout, contentY(layout, 49, 700, 0))?.track.id).toBe(5);
+    expect(trackAt(layout, contentY(layout, 49, 700, maxPinScroll(layout)))?.track.id).toBe(2);
+  });
+  it('are shown whole where they are low', () => {
+    const layout = layoutTracks(arranged, view, RULER_PX, 1000);
+    expect(layout.pinnedBottomPx).toBe(RULER_PX + layout.pinnedPx);
+    expect(maxPinScroll(layout)).toBe(0);
+  });
+  it('leave the ruler visible in the lowest view', () => {
+    expect(layoutTracks(arranged, view, 46, 60).pinnedBottomPx).toBe(46);
   });
 });

@@ -2,8 +2,8 @@
  * Tracks become places on the page, in CSS pixels of the content. Pinned tracks are PIN_PX above everything
  * else.
  *
- *   0    ruler (sticky)
- *   26   pinned tracks (sticky)
+ *   0    ruler, with the row of steps above it (sticky)
+ *   26   pinned tracks (sticky): at most half of the view, then they scroll by themselves
  *   48   ▾ section                      SECTION_PX
  *   74     track  depth 0 |███|██|      PITCH_PX each, PAD_PX above and below
  *                 depth 1 |█|
@@ -21,6 +21,8 @@ const BOX_PX = 17;
 export const PAD_PX = 3;
 const COUNTER_PX = 34;
 const THIN_PX = 16;
+/** Of the view, the share that the ruler and the pinned tracks take at most. */
+const MAX_PINNED_SHARE = 0.5;
 
 export interface TrackPlace {
   readonly track: Track;
@@ -47,8 +49,12 @@ export interface SectionPlace {
 
 export interface Layout {
   readonly height: number;
+  /** The ruler's bottom on the screen. */
+  readonly topPx: number;
   /** The bottom of the pinned tracks on the screen; `topPx` if there are none. */
   readonly pinnedBottomPx: number;
+  /** The height of all pinned tracks, which may be more than what is visible. */
+  readonly pinnedPx: number;
   readonly pinned: readonly TrackPlace[];
   readonly sections: readonly SectionPlace[];
   readonly placeOfTrack: ReadonlyMap<number, TrackPlace>;
@@ -92,7 +98,13 @@ function sizeOf({ tracks }: Section, ofCounters: boolean): number {
   return tracks.reduce((sum, track) => sum + (isCounter(track) === ofCounters ? track.nEvents : 0), 0);
 }
 
-export function layoutTracks(arranged: Arranged, view: TrackView, topPx: number): Layout {
+/** `viewPx`: the height of the view. */
+export function layoutTracks(
+  arranged: Arranged,
+  view: TrackView,
+  topPx: number,
+  viewPx = Number.POSITIVE_INFINITY,
+): Layout {
   const placeOfTrack = new Map<number, TrackPlace>();
   const separators: number[] = [];
   const stack = (tracks: readonly Track[], from: number, isPinned: boolean): TrackPlace[] => {
@@ -110,7 +122,8 @@ export function layoutTracks(arranged: Arranged, view: TrackView, topPx: number)
     return last ? last.y + last.height : empty;
   };
   const pinned = stack(arranged.pinned, topPx - PIN_PX, true);
-  const pinnedBottomPx = bottomOf(pinned, topPx - PIN_PX) + PIN_PX;
+  const pinnedPx = bottomOf(pinned, topPx - PIN_PX) + PIN_PX - topPx;
+  const pinnedBottomPx = Math.max(topPx, Math.min(topPx + pinnedPx, Math.floor(viewPx * MAX_PINNED_SHARE)));
   let y = pinnedBottomPx;
   const sections = arranged.sections.map((section): SectionPlace => {
     const top = y;
@@ -129,7 +142,9 @@ export function layoutTracks(arranged: Arranged, view: TrackView, topPx: number)
   });
   return {
     height: y,
+    topPx,
     pinnedBottomPx,
+    pinnedPx,
     pinned,
     sections,
     placeOfTrack,
@@ -157,6 +172,11 @@ export function placeRows(window: TraceWindow, layout: Layout): RowPlaces {
   return { y, height };
 }
 
+/** How far the pinned tracks can be scrolled. */
+export function maxPinScroll({ topPx, pinnedPx, pinnedBottomPx }: Layout): number {
+  return topPx + pinnedPx - pinnedBottomPx;
+}
+
 /** Tracks with any part within [fromPx, toPx] of the scrolled content, and the pinned ones. */
 export function tracksWithin(layout: Layout, fromPx: number, toPx: number): number[] {
   const ids = layout.pinned.map(({ track }) => track.id);
@@ -169,8 +189,8 @@ export function tracksWithin(layout: Layout, fromPx: number, toPx: number): numb
 }
 
 /** The height of the content at this height of the screen. */
-export function contentY(layout: Layout, screenY: number, scrollPx: number): number {
-  return screenY < layout.pinnedBottomPx ? screenY - PIN_PX : screenY + scrollPx;
+export function contentY(layout: Layout, screenY: number, scrollPx: number, pinScrollPx: number): number {
+  return screenY < layout.pinnedBottomPx ? screenY + pinScrollPx - PIN_PX : screenY + scrollPx;
 }
 
 /** The track at a height of the content. */

@@ -2,7 +2,7 @@
 
 import { batch } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import type { Viewport } from '../../canvas/viewport';
+import { clampViewport, isSameViewport, type Viewport } from '../../canvas/viewport';
 import type { ToolProps } from '../tool';
 import { decodeDetails } from './details_model';
 import { markText, parseMark } from './marked';
@@ -33,7 +33,7 @@ export function rendererOf({ renderer }: Params): 'webgl' | 'canvas2d' | undefin
 /** The timeline's state as URL parameters. */
 function paramsOf(timeline: Timeline): Change {
   const view = timeline.camera.settled.value;
-  const isWhole = view.startPs <= 0 && view.endPs >= timeline.durationPs;
+  const isWhole = isSameViewport(view, clampViewport(timeline.wholeView, timeline.durationPs));
   const { text, hasArguments } = timeline.search.query.value;
   return {
     start_ps: isWhole ? undefined : String(Math.round(view.startPs)),
@@ -61,6 +61,8 @@ const NAMES = [
   'move',
   'only',
   'depths',
+  'rows',
+  'empty',
 ] as const;
 
 function keyOf(params: Readonly<Record<string, string | undefined>>): string {
@@ -119,7 +121,7 @@ export function useLink(timeline: Timeline | null, props: ToolProps): void {
     onTheWay.current = [];
     if (paramsKey === written.current) return;
     written.current = paramsKey;
-    timeline.camera.set(viewOf(params) ?? { startPs: 0, endPs: timeline.durationPs });
+    timeline.camera.set(viewOf(params) ?? timeline.wholeView);
     timeline.camera.settle();
     applyParams(timeline, params);
     void selectEvent(timeline, eventOf(params), false);

@@ -85,7 +85,7 @@ export function parseMark(text: string | undefined): Marked | null {
   const match = /^(\d+)-(\d+)(?:@([\d.]*)(?::(\d+)-(\d+))?)?$/.exec(text ?? '');
   if (!match) return null;
   const [startPs, endPs] = [Number(match[1]), Number(match[2])];
-  if (!(endPs > startPs) || !Number.isSafeInteger(endPs)) return null;
+  if (!(endPs > startPs) || !Number.isFinite(endPs)) return null;
   const trackIds = match[3] === undefined ? null : match[3].split('.').filter(Boolean).map(Number);
   return {
     startPs,

@@ -65,7 +65,7 @@ describe('decoding', () => {
       step: '7',
       selfTimePs: 80,
       about: [],
-      arguments: [['flops', '33']],
+      arguments: [{ name: 'flops', value: '33', shown: '' }],
     });
     expect(details.ancestors).toEqual([{ event: 10, track: 5, name: 'a', startPs: 100, durationPs: 300 }]);
     expect([details.flows, details.sameName, details.links]).toEqual([[], null, []]);
@@ -117,7 +117,7 @@ describe('answers to the other questions', () => {
       [1, 7, 8],
       [2, 9],
     ]);
-    expect(window.steps).toEqual([{ host: 'h', name: '1', startPs: 5, durationPs: 6 }]);
+    expect(window.steps).toEqual([{ host: 'h', name: '1', number: null, startPs: 5, durationPs: 6 }]);
     expect([window.flows?.[0], window.nFlows]).toEqual([
       { fromEvent: 1, fromTrack: 2, fromPs: 3, toEvent: 4, toTrack: 5, toPs: 6 },
       40,

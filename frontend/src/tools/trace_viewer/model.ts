@@ -11,6 +11,9 @@ import { styleOf } from './names';
 
 const { tables: TABLES, scalars: SCALARS } = TRACE_VIEWER.page;
 
+/** Free room beside the events where the page opens on a part of the trace. */
+const FOCUS_MARGIN = 0.02;
+
 export interface Track {
   readonly id: number;
   readonly host: string;
@@ -39,6 +42,8 @@ export interface WindowRequest {
 interface StepMark {
   readonly host: string;
   readonly name: string;
+  /** null: it has none. */
+  readonly number: number | null;
   readonly startPs: number;
   readonly durationPs: number;
 }
@@ -75,6 +80,10 @@ export interface TraceWindow {
 export interface TraceFacts {
   readonly durationPs: number;
   readonly nEvents: number;
+  /** Of the whole trace. */
+  readonly nSteps: number;
+  /** The part that holds the events, where a few are far from all others; null: the whole trace. */
+  readonly focus: { readonly startPs: number; readonly endPs: number } | null;
   readonly tracks: readonly Track[];
   /** The offset added to each host's own times in this view of several. */
   readonly offsetPs: ReadonlyMap<string, number>;
@@ -121,11 +130,26 @@ function decodeTracks(payload: Payload): Track[] {
     }));
 }
 
+/** Beyond 2^53 numbers are rounded; the trace's end must not be rounded down to before the last event. */
+function roundedUp(durationPs: number): number {
+  return durationPs > Number.MAX_SAFE_INTEGER ? durationPs * (1 + Number.EPSILON) : durationPs;
+}
+
+function decodeFocus(payload: Payload): TraceFacts['focus'] {
+  const startPs = readNumber(payload, SCALARS.focus_start_ps);
+  const endPs = readNumber(payload, SCALARS.focus_end_ps);
+  if (startPs === null || endPs === null) return null;
+  const marginPs = FOCUS_MARGIN * (endPs - startPs);
+  return { startPs: Math.max(0, startPs - marginPs), endPs: endPs + marginPs };
+}
+
 export function decodeFacts(payload: Payload): TraceFacts {
   const hosts = readTable(payload, TABLES.hosts).all();
   return {
-    durationPs: readNumber(payload, SCALARS.trace_duration_ps) ?? 0,
+    durationPs: roundedUp(readNumber(payload, SCALARS.trace_duration_ps) ?? 0),
     nEvents: readNumber(payload, SCALARS.n_events) ?? 0,
+    nSteps: readNumber(payload, SCALARS.n_steps) ?? 0,
+    focus: decodeFocus(payload),
     tracks: decodeTracks(payload),
     offsetPs: new Map(hosts.map(({ host, offset_ps }) => [host, offset_ps ?? 0])),
     diagnostics: payload.diagnostics,
@@ -169,9 +193,10 @@ function decodeCounters(payload: Payload): Map<number, Series> {
 function decodeSteps(payload: Payload): StepMark[] {
   return readTable(payload, TABLES.steps)
     .all()
-    .map(({ host, name, start_ps, duration_ps }) => ({
+    .map(({ host, name, step, start_ps, duration_ps }) => ({
       host,
       name,
+      number: (step ?? -1) < 0 ? null : step,
       startPs: start_ps ?? 0,
       durationPs: duration_ps ?? 0,
     }));

@@ -1,18 +1,21 @@
 /**
  * The left column: sections (sticky while their tracks scroll by) and the names of the tracks in sight.
- * Clicking a name folds its track; next to it, on hover or focus, are buttons to pin and hide it. Tracks are
- * reordered by dragging, or with Alt + ↑ ↓.
+ * Clicking a name folds its track; next to it, on hover or focus, are buttons to show fewer or more of its rows,
+ * to pin and hide it. Tracks are reordered by dragging, or with Alt + ↑ ↓; ← → change the rows.
  */
 
 import { useSignal, type Signal } from '@preact/signals';
 import type { VNode } from 'preact';
+import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { PIN_PX } from '../../canvas/boxes';
 import { plural } from '../../base/units';
 import { scaleOf } from './counters';
 import { Icon } from './icons';
-import { isCounter, type SectionPlace, type TrackPlace } from './layout';
+import { isCounter, maxPinScroll, type SectionPlace, type TrackPlace } from './layout';
+import { namesPx, nameRoom, textWidth } from './names_width';
+import { shortNames } from './short_names';
 import type { Timeline } from './timeline';
-import { hide, move, pin, trackKey } from './track_view';
+import { changeRows, hide, move, pin, trackKey } from './track_view';
 
 /** While a track is dragged: the track, and the one it would be placed before (−1: the end). */
 interface Carried {
@@ -32,8 +35,34 @@ interface NameProps {
   /** From the top of the containing element, in the content. */
   top: number;
   siblings: readonly TrackPlace[];
+  /** The names as they fit the column. */
+  texts: ReadonlyMap<string, string>;
   carried: Signal<Carried | null>;
   timeline: Timeline;
+}
+
+function fullName({ isPinned, track }: TrackPlace): string {
+  return isPinned && track.host ? `${track.section} · ${track.name}` : track.name;
+}
+
+/** The names of tracks as they fit the column; computed again when it or they change. */
+function useTexts(places: readonly TrackPlace[]): ReadonlyMap<string, string> {
+  const widthPx = namesPx.value;
+  return useMemo(() => {
+    const counters = places.filter(({ track }) => isCounter(track));
+    const others = places.filter(({ track }) => !isCounter(track));
+    const room = nameRoom(widthPx);
+    return new Map([
+      ...shortNames(counters.map(fullName), room - scaleRoom(counters), textWidth),
+      ...shortNames(others.map(fullName), room, textWidth),
+    ]);
+  }, [places, widthPx]);
+}
+
+/** The room that the widest of the counters' scales takes beside the names. */
+function scaleRoom(counters: readonly TrackPlace[]): number {
+  const labels = counters.flatMap(({ track }) => Object.values(scaleOf(track)));
+  return Math.max(0, ...labels.map(textWidth));
 }
 
 function carry({ place, siblings, carried, timeline }: NameProps, event: PointerEvent): void {
@@ -65,17 +94,35 @@ function shift({ place, siblings, timeline }: NameProps, event: KeyboardEvent): 
   timeline.changeTracks(move(timeline.trackView.value, place.track.id, before?.track.id ?? -1));
 }
 
-/** This many characters at the end are never cut: the numbers there distinguish threads. */
-const TAIL = 5;
+/** With the focus on a name: ← shows a row less of its track, → a row more. */
+function levels({ place, timeline }: NameProps, event: KeyboardEvent): void {
+  const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+  if (by === undefined || event.altKey || event.ctrlKey || event.metaKey || place.track.nDepths < 2) return;
+  event.preventDefault();
+  timeline.changeTracks(changeRows(timeline.trackView.value, place.track, by));
+}
 
-/** Truncated in the middle if it is too long and ends with a number. */
-function MiddleCut({ text }: { text: string }): VNode {
-  if (!/\d{5}\)?$/.test(text)) return <span>{text}</span>;
+function LevelButtons({ place, timeline }: NameProps): VNode | null {
+  const { track, nRows } = place;
+  if (track.nDepths < 2 || isCounter(track)) return null;
+  const button = (by: number, title: string, sign: string, isOff: boolean): VNode => (
+    <button
+      type="button"
+      aria-label={`${title} of ${track.name}`}
+      data-tip={`${title}: ${String(nRows)} of ${String(track.nDepths)} are shown`}
+      aria-disabled={isOff}
+      onClick={() => {
+        timeline.changeTracks(changeRows(timeline.trackView.value, track, by));
+      }}
+    >
+      {sign}
+    </button>
+  );
   return (
-    <span class="tv-cut">
-      <span>{text.slice(0, -TAIL)}</span>
-      <span>{text.slice(-TAIL)}</span>
-    </span>
+    <>
+      {button(-1, 'Fewer rows', '−', nRows <= 1)}
+      {button(1, 'More rows', '+', nRows >= track.nDepths)}
+    </>
   );
 }
 
@@ -112,20 +159,23 @@ function TrackName(props: NameProps): VNode {
       <button
         type="button"
         class="tv-name"
-        title={tip}
+        data-tip={tip}
+        aria-label={fullName(place)}
         aria-expanded={isFoldable ? !place.isFolded : undefined}
         onClick={() => {
           if (isFoldable) timeline.toggle(trackKey(track.id));
         }}
         onKeyDown={(event) => {
           shift(props, event);
+          levels(props, event);
         }}
       >
         <i aria-hidden="true">{isFoldable ? (place.isFolded ? '▸' : '▾') : ''}</i>
-        <MiddleCut text={place.isPinned && track.host ? `${track.section} · ${track.name}` : track.name} />
+        <span>{props.texts.get(fullName(place)) ?? track.name}</span>
       </button>
       {isCounter(track) && <Scale track={track} />}
       <span class="tv-track-acts">
+        <LevelButtons {...props} />
         <button
           type="button"
           aria-label={`${place.isPinned ? 'Unpin' : 'Pin'} ${track.name}`}
@@ -154,6 +204,8 @@ function TrackName(props: NameProps): VNode {
 
 function Section(props: {
   place: SectionPlace;
+  /** Of all tracks: heads stay at the top until the next one covers them. */
+  bottomPx: number;
   from: number;
   to: number;
   carried: Signal<Carried | null>;
@@ -163,10 +215,11 @@ function Section(props: {
   const { section } = place;
   const shown = place.tracks.filter(({ y, height }) => y <= to && y + height >= from);
   const name = section.title || 'Other';
+  const texts = useTexts(place.tracks);
   return (
     <section
       class="tv-section"
-      style={{ top: `${String(place.y)}px`, height: `${String(place.height)}px` }}
+      style={{ top: `${String(place.y)}px`, height: `${String(props.bottomPx - place.y)}px` }}
       aria-label={name}
     >
       <div class="tv-section-head">
@@ -210,6 +263,7 @@ function Section(props: {
           place={each}
           top={place.y}
           siblings={place.tracks}
+          texts={texts}
           carried={carried}
           timeline={timeline}
         />
@@ -218,23 +272,46 @@ function Section(props: {
   );
 }
 
-/** The names of the pinned tracks; they stay in place while the others scroll. */
+/**
+ * The names of the pinned tracks; they stay in place while the others scroll. Taller than their half of the view,
+ * they scroll by themselves, and the boxes with them.
+ */
 export function PinnedNames({ timeline }: { timeline: Timeline }): VNode | null {
   const carried = useSignal<Carried | null>(null);
-  const { pinned } = timeline.layout.value;
+  const scroller = useRef<HTMLDivElement>(null);
+  const { pinned, topPx, pinnedPx, pinnedBottomPx } = timeline.layout.value;
+  const scrollPx = timeline.pinScrollPx.value;
+  const texts = useTexts(pinned);
+  const isTall = maxPinScroll(timeline.layout.value) > 0;
+  useLayoutEffect(() => {
+    if (scroller.current && scroller.current.scrollTop !== scrollPx) scroller.current.scrollTop = scrollPx;
+  }, [scrollPx, pinned]);
   if (pinned.length === 0) return null;
   return (
-    <div class="tv-pinned" role="group" aria-label="Pinned tracks">
-      {pinned.map((place) => (
-        <TrackName
-          key={place.track.id}
-          place={place}
-          top={-PIN_PX}
-          siblings={pinned}
-          carried={carried}
-          timeline={timeline}
-        />
-      ))}
+    <div
+      class={isTall ? 'tv-pinned is-tall' : 'tv-pinned'}
+      style={{ top: `${String(topPx)}px`, height: `${String(pinnedBottomPx - topPx)}px` }}
+      role="group"
+      aria-label="Pinned tracks"
+      tabIndex={isTall ? 0 : -1}
+      ref={scroller}
+      onScroll={(event) => {
+        timeline.stack.scrollPins(event.currentTarget.scrollTop - timeline.pinScrollPx.value);
+      }}
+    >
+      <div style={{ height: `${String(pinnedPx)}px` }}>
+        {pinned.map((place) => (
+          <TrackName
+            key={place.track.id}
+            place={place}
+            top={topPx - PIN_PX}
+            siblings={pinned}
+            texts={texts}
+            carried={carried}
+            timeline={timeline}
+          />
+        ))}
+      </div>
     </div>
   );
 }
@@ -249,12 +326,14 @@ export function NamesColumn({
   toPx: number;
 }): VNode {
   const carried = useSignal<Carried | null>(null);
+  const { sections, height } = timeline.layout.value;
   return (
     <>
-      {timeline.layout.value.sections.map((place) => (
+      {sections.map((place) => (
         <Section
           key={place.section.key}
           place={place}
+          bottomPx={height}
           from={fromPx}
           to={toPx}
           carried={carried}

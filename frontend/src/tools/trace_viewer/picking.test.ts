@@ -5,12 +5,14 @@ import { firstIn, neighbor, pick } from './picking';
 import { laidOut, WHOLE } from './testing';
 import { hide, PLAIN } from './track_view';
 
+const EXACT = { slackPs: 0, diamondPs: 0 };
+
 describe('picking', () => {
   const layout = laidOut();
-  const a = pick(WHOLE, placeRows(WHOLE, layout), 150, 60, 0);
+  const a = pick(WHOLE, placeRows(WHOLE, layout), 150, 60, EXACT);
   it('finds the box under the pointer', () => {
     expect(a).toMatchObject({ event: 10, name: 'a', track: 5, depth: 0, nMerged: 1 });
-    expect(pick(WHOLE, placeRows(WHOLE, layout), 450, 60, 0)).toBeNull();
+    expect(pick(WHOLE, placeRows(WHOLE, layout), 450, 60, EXACT)).toBeNull();
   });
   it('begins with the first box in view of the topmost row that has one', () => {
     const first = firstIn(WHOLE, 0, Number.MAX_SAFE_INTEGER, layout.placeOfTrack);
@@ -58,5 +60,22 @@ describe('an empty window', () => {
   it('knows no other place where tracks are hidden', () => {
     const none = laidOut(hide(PLAIN, [5, 2], true));
     expect(elsewhere(WHOLE, WHOLE, none, { startPs: 0, endPs: 50 }, new Set())).toBeNull();
+  });
+});
+
+describe('the first box within', () => {
+  /** Row 1: a merged box from 90 to 130 holds events of before and within the outer one, from 100 on. */
+  const merged = {
+    ...WHOLE,
+    boxes: {
+      ...WHOLE.boxes,
+      startPs: Float64Array.of(100, 500, 90, 200, 400),
+      durationPs: Float64Array.of(300, 50, 40, 100, 90),
+      nMerged: Float64Array.of(1, 1, 3, 1, 3),
+    },
+  };
+  it('is the merged one that begins before the outer one', () => {
+    const outer = pick(merged, placeRows(merged, laidOut()), 150, 60, EXACT);
+    expect(outer && neighbor(merged, outer, 'down')).toMatchObject({ startPs: 90, nMerged: 3 });
   });
 });

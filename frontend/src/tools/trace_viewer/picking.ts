@@ -1,6 +1,6 @@
 /** Finds a box from a point on the screen, or from a box and a direction. */
 
-import { boxAt, firstAfter, rowAt, type RowPlaces } from '../../canvas/boxes';
+import { boxAt, firstAfter, isDiamond, rowAt, type RowPlaces } from '../../canvas/boxes';
 import type { EventRef } from './details_model';
 import type { TraceWindow } from './model';
 
@@ -33,15 +33,22 @@ export function pickedAt(window: TraceWindow, row: number, index: number): Picke
   };
 }
 
+/** How far from a box, and from the middle of an instant's diamond, the pointer still hits it. */
+export interface Reach {
+  readonly slackPs: number;
+  readonly diamondPs: number;
+}
+
 export function pick(
   window: TraceWindow,
   places: RowPlaces,
   timePs: number,
   contentY: number,
-  slackPs: number,
+  reach: Reach,
 ): Picked | null {
   const row = rowAt(places, contentY);
-  const index = row < 0 ? -1 : boxAt(window.boxes, row, timePs, slackPs);
+  const diamondPs = row >= 0 && isDiamond(places.height[row] as number) ? reach.diamondPs : 0;
+  const index = row < 0 ? -1 : boxAt(window.boxes, row, timePs, reach.slackPs, diamondPs);
   return index < 0 ? null : pickedAt(window, row, index);
 }
 
@@ -73,6 +80,12 @@ export function firstIn(
   return null;
 }
 
+function reaches({ boxes }: TraceWindow, index: number, timePs: number): boolean {
+  const startPs = boxes.startPs[index] as number;
+  const isMerged = (boxes.nMerged[index] as number) > 1;
+  return startPs === timePs || (isMerged && startPs + (boxes.durationPs[index] as number) > timePs);
+}
+
 /**
  * The previous or next box of the row, the box around it, or the first box within it; null: there is none.
  */
@@ -89,7 +102,9 @@ export function neighbor(window: TraceWindow, from: Picked, direction: Direction
   if (direction === 'left')
     for (index = after - 1; index >= lo && (startPs[index] as number) >= from.startPs;) index--;
   if (direction === 'down') {
-    if (after > lo && startPs[after - 1] === from.startPs) index = after - 1;
+    const before = after - 1;
+    // A merged box may begin left of the event and hold events within it.
+    if (before >= lo && reaches(window, before, from.startPs)) index = before;
     if (index < hi && (startPs[index] as number) >= from.startPs + from.durationPs) return null;
   }
   return index < lo || index >= hi ? null : pickedAt(window, row, index);

@@ -12,11 +12,14 @@ import { toScreen } from '../../canvas/overlay';
 import { asApiError } from '../../state/payload';
 import { Dialog } from '../../widgets/dialog';
 import { Menu } from '../../widgets/menu';
+import { PAD_PX, PITCH_PX as LINE_PX, SECTION_PX } from './layout';
+import { widthOfNames } from './names_width';
 import { readTheme } from './theme';
 import type { Timeline } from './timeline';
 
-const NAMES_PX = 210;
 const TITLE_PX = 30;
+/** Names of tracks are complete up to this; a picture's width is limited by the browser. */
+const MAX_NAMES_PX = 2000;
 
 function fileName(run: string, part: string): string {
   return `${run}_${part}`.replace(/[^\w.-]+/g, '_');
@@ -35,6 +38,7 @@ function drawNames(
   context: CanvasRenderingContext2D,
   timeline: Timeline,
   frame: Frame,
+  namesPx: number,
   widthPx: number,
 ): void {
   const layout = timeline.layout.value;
@@ -42,20 +46,25 @@ function drawNames(
   const write = (text: string, y: number, x: number, color: Rgb, isBold: boolean): void => {
     context.fillStyle = cssOf(color);
     context.font = `${isBold ? '600 ' : ''}${theme.font}`;
-    clipText(context, text, x, y, (isBold ? widthPx : NAMES_PX) - x - 4);
+    clipText(context, text, x, y, (isBold ? widthPx : namesPx) - x - 4);
   };
-  const within = (y: number, top: number): boolean => y >= top && y <= frame.heightPx;
-  for (const { section, y } of layout.sections) {
-    const top = toScreen(y, frame);
-    if (!within(top, layout.pinnedBottomPx)) continue;
-    context.fillStyle = cssOf(theme.surface);
-    context.fillRect(0, TITLE_PX + top, widthPx, 25);
-    write(section.title, TITLE_PX + top + 13, 8, theme.text, true);
-  }
+  if (timeline.hasSteps) write('Step', TITLE_PX + 10, 20, theme.muted, false);
+  const edge = layout.pinnedBottomPx;
   for (const place of layout.placeOfTrack.values()) {
     const top = toScreen(place.y, frame);
-    if (within(top, place.isPinned ? 0 : layout.pinnedBottomPx))
-      write(place.track.name, TITLE_PX + top + 12, 20, theme.muted, false);
+    // A name stays at the edge while its track scrolls by, as on the page.
+    const least = place.isPinned ? layout.topPx : edge + SECTION_PX;
+    const y = Math.min(Math.max(top, least), top + place.height - LINE_PX);
+    if (y >= least - PAD_PX && y + LINE_PX <= (place.isPinned ? edge : frame.heightPx) + PAD_PX)
+      write(place.track.name, TITLE_PX + y + 12, 20, theme.muted, false);
+  }
+  for (const { section, y, height } of layout.sections) {
+    const top = toScreen(y, frame);
+    if (top + height <= edge || top > frame.heightPx) continue;
+    const headY = TITLE_PX + Math.max(top, edge);
+    context.fillStyle = cssOf(theme.surface);
+    context.fillRect(0, headY, widthPx, SECTION_PX - 1);
+    write(section.title, headY + 13, 8, theme.text, true);
   }
 }
 
@@ -67,14 +76,16 @@ async function savePicture(timeline: Timeline, run: string): Promise<void> {
   const theme = readTheme();
   const ratio = window.devicePixelRatio || 1;
   const size = timeline.size;
-  canvas.width = Math.round((NAMES_PX + size.widthPx) * ratio);
+  const names = [...timeline.layout.value.placeOfTrack.values()].map(({ track }) => track);
+  const namesPx = Math.min(Math.max(120, widthOfNames(names)), MAX_NAMES_PX);
+  canvas.width = Math.round((namesPx + size.widthPx) * ratio);
   canvas.height = Math.round((TITLE_PX + size.heightPx) * ratio);
   context.scale(ratio, ratio);
   context.fillStyle = cssOf(theme.background);
-  context.fillRect(0, 0, NAMES_PX + size.widthPx, TITLE_PX + size.heightPx);
-  const frame = timeline.copyTo(context, NAMES_PX, TITLE_PX);
+  context.fillRect(0, 0, namesPx + size.widthPx, TITLE_PX + size.heightPx);
+  const frame = timeline.copyTo(context, namesPx, TITLE_PX);
   context.textBaseline = 'middle';
-  drawNames(context, timeline, frame, NAMES_PX + size.widthPx);
+  drawNames(context, timeline, frame, namesPx, namesPx + size.widthPx);
   context.fillStyle = cssOf(theme.text);
   context.font = theme.font;
   const { startPs, endPs } = timeline.camera.view;

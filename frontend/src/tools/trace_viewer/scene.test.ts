@@ -42,3 +42,30 @@ describe('the scene apart from boxes', () => {
     expect(arrowsOf(WHOLE, layout, me, [{ ...launch, track: 77 }])).toEqual([]);
   });
 });
+
+describe('the row of steps', () => {
+  const step = (host: string, number: number | null, name: string, startPs: number) => ({
+    host,
+    number,
+    name,
+    startPs,
+    durationPs: 12_100_000_000,
+  });
+  it('has the steps of one host, in time order, by number or name', () => {
+    const steps = [
+      step('a', 37, 'train 37', 90),
+      step('a', null, 'warm-up', 5),
+      step('b', 37, 'train 37', 91),
+    ];
+    expect(
+      sceneOf({ ...WHOLE, steps }, laidOut(), null).stepRow.map(({ label, note, startPs }) => [
+        label,
+        note.replace('\u00a0', ' '),
+        startPs,
+      ]),
+    ).toEqual([
+      ['warm-up', '12.1 ms', 5],
+      ['37', '12.1 ms', 90],
+    ]);
+  });
+});

@@ -5,7 +5,8 @@
 
 import { areaOf, type Area } from '../../canvas/areas';
 import type { RowPlaces } from '../../canvas/boxes';
-import type { Arrow, Hit } from '../../canvas/overlay';
+import { format } from '../../base/units';
+import type { Arrow, Hit, StepSpan } from '../../canvas/overlay';
 import type { EventRef, FlowNeighbour } from './details_model';
 import { isCounter, PAD_PX, placeRows, rowTop, type Layout } from './layout';
 import type { TraceWindow } from './model';
@@ -26,6 +27,7 @@ export interface Scene {
   readonly areas: readonly Area[];
   readonly hits: readonly Hit[];
   readonly stepsPs: Float64Array;
+  readonly stepRow: readonly StepSpan[];
 }
 
 function dimOf({ boxes }: TraceWindow, highlight: Highlight | null): Uint8Array | null {
@@ -75,6 +77,20 @@ function stepsOf({ steps }: TraceWindow): Float64Array {
   return Float64Array.from(new Set(steps.map(({ startPs }) => startPs)));
 }
 
+/** Steps of the first host that has any, in time order; those of several hosts coincide. */
+function stepRowOf({ steps }: TraceWindow): StepSpan[] {
+  const host = steps[0]?.host;
+  return steps
+    .filter((step) => step.host === host)
+    .map(({ name, number, startPs, durationPs }) => ({
+      startPs,
+      durationPs,
+      label: number === null ? name : String(number),
+      note: format(durationPs, 'ps'),
+    }))
+    .sort((a, b) => a.startPs - b.startPs);
+}
+
 export function sceneOf(window: TraceWindow, layout: Layout, highlight: Highlight | null): Scene {
   return {
     places: placeRows(window, layout),
@@ -82,6 +98,7 @@ export function sceneOf(window: TraceWindow, layout: Layout, highlight: Highligh
     areas: areasOf(window, layout),
     hits: hitsOf(layout, highlight),
     stepsPs: stepsOf(window),
+    stepRow: stepRowOf(window),
   };
 }
 

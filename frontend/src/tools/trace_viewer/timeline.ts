@@ -6,20 +6,30 @@
 import { batch, signal } from '@preact/signals';
 import { Rest } from '../../base/rest';
 import { valueAt } from '../../canvas/areas';
-import { RULER_PX } from '../../canvas/overlay';
-import { bringIntoView, spanPs, zoomTo, type Viewport } from '../../canvas/viewport';
+import { DIAMOND_PX } from '../../canvas/boxes';
+import { RULER_PX, STEP_ROW_PX, toScreen } from '../../canvas/overlay';
+import { stepAt } from '../../canvas/step_row';
+import {
+  bringIntoView,
+  clampViewport,
+  isSameViewport,
+  spanPs,
+  zoomTo,
+  type Viewport,
+} from '../../canvas/viewport';
 import type { Frame } from '../../canvas/renderer';
 import { widthOfWhole } from './ahead';
 import { Camera } from './camera';
 import type { EventRef, FlowNeighbour } from './details_model';
 import { Frames } from './frames';
-import { contentY, isCounter, layoutTracks, rowTop, trackAt, tracksWithin, type Layout } from './layout';
+import { contentY, isCounter, rowTop, trackAt, tracksWithin } from './layout';
 import { Loader, type Fetch, type Question } from './loader';
 import { labelOf, stretchOf, type Marked } from './marked';
 import { decodeFacts, movedPs, type TraceFacts, type TraceWindow, type Track } from './model';
 import { depthOf, pick, pickedEvent, type Picked } from './picking';
 import { Search } from './search';
-import { arrange, fold, PLAIN, type TrackView } from './track_view';
+import { TrackStack } from './track_stack';
+import { fold, type TrackView } from './track_view';
 import { ALL_TRACKS_MAX, type VisibleWindow } from './windows';
 
 export type Status =
@@ -43,8 +53,6 @@ const POINT_AGAIN_MS = 100;
 export class Timeline {
   readonly status = signal<Status>({ kind: 'loading' });
   readonly facts = signal<TraceFacts | null>(null);
-  readonly trackView = signal<TrackView>(PLAIN);
-  readonly layout = signal<Layout>(layoutTracks(arrange([], PLAIN), PLAIN, RULER_PX));
   readonly selected = signal<Picked | null>(null);
   readonly marked = signal<Marked | null>(null);
   readonly hovered = signal<Hover | null>(null);
@@ -58,6 +66,10 @@ export class Timeline {
       this.requestFrame();
     },
   );
+  readonly stack = new TrackStack(this);
+  readonly trackView = this.stack.view;
+  readonly layout = this.stack.layout;
+  readonly pinScrollPx = this.stack.pinScrollPx;
   readonly search: Search;
   loader: Loader;
 
@@ -133,7 +145,7 @@ export class Timeline {
         this.facts.value = facts;
         this.changeTracks(this.trackView.value);
       });
-      this.camera.set(view ?? { startPs: 0, endPs: facts.durationPs });
+      this.camera.set(view ?? this.wholeView);
       if (before) this.shift(movedPs(before, facts), view !== null);
       await then?.();
       this.camera.settle();
@@ -149,7 +161,7 @@ export class Timeline {
     this.fetch = fetch;
     this.loader = this.newLoader(fetch);
     before.dispose();
-    const wasWhole = this.camera.view.startPs <= 0 && this.camera.view.endPs >= this.durationPs;
+    const wasWhole = isSameViewport(this.camera.view, clampViewport(this.wholeView, this.durationPs));
     await this.start(wasWhole ? null : this.camera.view);
     const { text, hasArguments } = this.search.query.value;
     this.search.set({ text: '', hasArguments });
@@ -168,6 +180,11 @@ export class Timeline {
 
   // --- the view ---
 
+  /** Where a page without a window in its link begins: the whole trace, without a few events far from it. */
+  get wholeView(): Viewport {
+    return this.facts.value?.focus ?? { startPs: 0, endPs: this.durationPs };
+  }
+
   get durationPs(): number {
     return this.facts.value?.durationPs ?? 1;
   }
@@ -180,7 +197,9 @@ export class Timeline {
     return this.frames.window;
   }
 
-  scrollBy(px: number): void {
+  /** Scrolls the tracks; with the pointer over the pinned ones (`atY`), these. */
+  scrollBy(px: number, atY = Number.POSITIVE_INFINITY): void {
+    if (atY < this.layout.value.pinnedBottomPx && this.stack.scrollPins(px)) return;
     this.scroller.scrollTop += px;
   }
 
@@ -189,9 +208,12 @@ export class Timeline {
   }
 
   changeTracks(view: TrackView): void {
-    this.trackView.value = view;
-    this.layout.value = layoutTracks(arrange(this.facts.value?.tracks ?? [], view), view, RULER_PX);
-    this.refresh();
+    this.stack.change(view);
+  }
+
+  /** Whether there is a row of steps above the ruler. */
+  get hasSteps(): boolean {
+    return this.stack.hasSteps;
   }
 
   showFlows(isOn: boolean): void {
@@ -217,6 +239,7 @@ export class Timeline {
     const { heightPx: before } = this.frames.frame;
     this.frames.resize(widthPx, heightPx);
     this.camera.widthPx = Math.max(widthPx, 1);
+    this.stack.resize(heightPx);
     const outline = this.selected.value && this.frames.outlineOf(this.selected.value);
     // The drawer that opens for the selected event must not cover it.
     if (this.selected.value && outline && heightPx < before && outline.y < this.scroller.scrollTop + before)
@@ -228,24 +251,21 @@ export class Timeline {
 
   private find(x: number, y: number): Picked | null {
     const { window, scene } = this.frames;
-    if (!window || y < RULER_PX) return null;
-    const slackPs = (SLACK_PX / this.camera.widthPx) * spanPs(this.camera.view);
-    return pick(
-      window,
-      scene.places,
-      this.camera.timeAt(x),
-      contentY(this.layout.value, y, this.scroller.scrollTop),
-      slackPs,
-    );
+    if (!window || y < this.layout.value.topPx) return null;
+    const perPx = spanPs(this.camera.view) / this.camera.widthPx;
+    return pick(window, scene.places, this.camera.timeAt(x), this.contentAt(y), {
+      slackPs: SLACK_PX * perPx,
+      diamondPs: DIAMOND_PX * perPx,
+    });
   }
 
   /** The height of the content at a height of the stage. */
   contentAt(y: number): number {
-    return contentY(this.layout.value, y, this.scroller.scrollTop);
+    return contentY(this.layout.value, y, this.scroller.scrollTop, this.pinScrollPx.value);
   }
 
   private counterAt(x: number, y: number): Hover['counter'] {
-    const place = y < RULER_PX ? null : trackAt(this.layout.value, this.contentAt(y));
+    const place = y < this.layout.value.topPx ? null : trackAt(this.layout.value, this.contentAt(y));
     const series = place && isCounter(place.track) ? this.window?.counters.get(place.track.id) : undefined;
     const value = series ? valueAt(series, this.camera.timeAt(x)) : null;
     return place && value !== null ? { track: place.track, value } : null;
@@ -270,8 +290,18 @@ export class Timeline {
     if (!isSame) this.requestFrame();
   }
 
+  /** Selects the event there; on the row of steps, marks the step. */
   selectAt(x: number, y: number): void {
-    this.select(this.find(x, y));
+    const step =
+      this.hasSteps && y < STEP_ROW_PX ? stepAt(this.frames.scene.stepRow, this.camera.timeAt(x)) : null;
+    if (!step) this.select(this.find(x, y));
+    else
+      this.mark({
+        startPs: step.startPs,
+        endPs: step.startPs + step.durationPs,
+        trackIds: null,
+        depths: null,
+      });
   }
 
   zoomToBoxAt(x: number, y: number): void {
@@ -312,8 +342,12 @@ export class Timeline {
   private scrollTo(picked: Picked): void {
     const layout = this.layout.value;
     const place = layout.placeOfTrack.get(picked.track);
-    if (!place || place.isPinned) return;
+    if (!place) return;
     const y = rowTop(place, picked.depth);
+    if (place.isPinned) {
+      this.stack.showPinned(place, toScreen(y, this.frames.frame));
+      return;
+    }
     const { scrollTop, clientHeight } = this.scroller;
     if (y < scrollTop + layout.pinnedBottomPx + RULER_PX)
       this.scroller.scrollTop = y - layout.pinnedBottomPx - 2 * RULER_PX;
@@ -327,7 +361,7 @@ export class Timeline {
    */
   revealEvent(event: EventRef, depth?: number, isWindowKept = false): void {
     const track = this.facts.value?.tracks.find(({ id }) => id === event.track);
-    if (track && !this.layout.value.placeOfTrack.has(track.id)) this.uncover(track.id);
+    if (track && !this.layout.value.placeOfTrack.has(track.id)) this.stack.uncover(track.id);
     const { window } = this;
     const picked = pickedEvent(
       event,
@@ -339,18 +373,6 @@ export class Timeline {
     }
     this.select(picked);
     this.scrollTo(picked);
-  }
-
-  /** Shows a track that is hidden, filtered out or in a folded section. */
-  private uncover(id: number): void {
-    const view = this.trackView.value;
-    const hidden = new Set(view.hidden);
-    hidden.delete(id);
-    const shown = { ...view, hidden, filter: '' };
-    const section = arrange(this.facts.value?.tracks ?? [], shown).sections.find(({ tracks }) =>
-      tracks.some((track) => track.id === id),
-    );
-    this.changeTracks({ ...shown, folded: new Set([...view.folded].filter((key) => key !== section?.key)) });
   }
 
   zoomToSelected(): void {
@@ -370,8 +392,12 @@ export class Timeline {
     this.requestFrame();
   }
 
-  /** The selected event's extent, else that of the box under the pointer, else the window. */
+  /**
+   * The selected event's extent, else that of the box under the pointer, else the window. A box that was drawn
+   * stays while no event is selected.
+   */
   markSelected(): void {
+    if (!this.selected.value && this.marked.value?.trackIds) return;
     const picked = this.selected.value ?? this.hovered.value?.picked;
     const { startPs, endPs } = picked
       ? { startPs: picked.startPs, endPs: picked.startPs + Math.max(picked.durationPs, 1) }
@@ -457,6 +483,7 @@ export class Timeline {
 
   dispose(): void {
     this.isDisposed = true;
+    this.stack.dispose();
     this.atRest.cancel();
     this.loader.dispose();
     this.search.dispose();

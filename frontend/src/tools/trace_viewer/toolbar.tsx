@@ -70,14 +70,20 @@ function ZoomButtons({ timeline }: { timeline: Timeline }): VNode {
   );
 }
 
+/** What people read: names of the request's parameters say nothing to them. */
+function refusalText({ kind, message, remedy }: { kind: string; message: string; remedy: string }): string {
+  return kind === 'bad_parameter'
+    ? 'The server cannot show this part of the trace. “All” (0) leads back to the whole of it.'
+    : `${message} ${remedy}`;
+}
+
 /** A refused request although there is a picture, and whether better detail is loading. */
 function News({ timeline }: { timeline: Timeline }): VNode | null {
   const error = timeline.loader.refusal.value;
-  const refusal = error === null ? null : asApiError(error);
-  if (refusal)
+  if (error !== null)
     return (
-      <span class="tv-refusal" role="alert" title={`${refusal.message} ${refusal.remedy}`}>
-        {refusal.message} {refusal.remedy}
+      <span class="tv-refusal" role="alert">
+        {refusalText(asApiError(error))}
       </span>
     );
   return timeline.loader.isBusy.value ? (

@@ -3,15 +3,18 @@ import { PIN_PX } from '../../canvas/boxes';
 import { RULER_PX } from '../../canvas/overlay';
 import { contentY, PAD_PX, PITCH_PX, placeRows, trackAt, tracksWithin } from './layout';
 import { targetOf } from './names_column';
+import type { Track } from './model';
 import { FACTS, laidOut, WHOLE } from './testing';
 import {
   arrange,
+  changeRows,
   fold,
   hide,
   move,
   parseTrackView,
   pin,
   PLAIN,
+  rowsShown,
   trackParams,
   type TrackView,
 } from './track_view';
@@ -64,8 +67,8 @@ describe('tracks as the user wants them', () => {
     const layout = laidOut(pin(PLAIN, 2));
     expect(layout.pinnedBottomPx).toBe(RULER_PX + PITCH_PX + 2 * PAD_PX);
     expect(layout.placeOfTrack.get(2)?.y).toBe(RULER_PX - PIN_PX);
-    expect(trackAt(layout, contentY(layout, 30, 500))?.track.id).toBe(2);
-    expect(trackAt(layout, contentY(layout, 90, 0))?.track.id).toBe(5);
+    expect(trackAt(layout, contentY(layout, 30, 500, 0))?.track.id).toBe(2);
+    expect(trackAt(layout, contentY(layout, 90, 0, 0))?.track.id).toBe(5);
     expect(tracksWithin(layout, 5000, 6000)).toEqual([2]);
   });
   it('cuts tracks to a number of rows', () => {
@@ -75,5 +78,33 @@ describe('tracks as the user wants them', () => {
   it('drops a track before the one whose middle is below', () => {
     const places = laidOut().sections.flatMap(({ tracks }) => tracks);
     expect([0, 60, 100, 900].map((y) => targetOf(places, y))).toEqual([5, 5, 2, -1]);
+  });
+});
+
+describe('rows and empty tracks', () => {
+  const [ops, python] = FACTS.tracks as [Track, Track];
+  it('shows fewer and more rows of one track, and forgets what is the default', () => {
+    const less = changeRows(PLAIN, ops, -1);
+    expect([rowsShown(ops, less), rowsShown(ops, PLAIN), rowsShown(python, less)]).toEqual([1, 2, 1]);
+    expect(rowsShown(ops, changeRows(less, ops, -1))).toBe(1);
+    expect(changeRows(less, ops, 1)).toEqual(PLAIN);
+    const one = { ...PLAIN, maxDepths: 1 };
+    const both = changeRows(one, ops, 1);
+    expect([rowsShown(ops, both), changeRows(both, ops, 1)]).toEqual([2, both]);
+    expect(changeRows(both, ops, -1)).toEqual(one);
+  });
+  it('hides tracks without events, but pinned ones', () => {
+    const view = { ...PLAIN, hidesEmpty: true };
+    const ids = (active: ReadonlySet<number> | null, of = view): number[] =>
+      arrange(FACTS.tracks, of, active).sections.flatMap(({ tracks }) => tracks.map(({ id }) => id));
+    expect([ids(null), ids(new Set([2])), ids(new Set())]).toEqual([[5, 2], [2], []]);
+    expect(ids(new Set([2]), PLAIN)).toEqual([5, 2]);
+    expect(arrange(FACTS.tracks, pin(view, 5), new Set([2])).pinned).toEqual([ops]);
+  });
+  it('keeps both in the URL', () => {
+    const view = { ...PLAIN, rows: new Map([[5, 1]]), hidesEmpty: true };
+    expect(trackParams(view)).toMatchObject({ rows: '5:1', empty: 'hide' });
+    expect(parseTrackView({ rows: '5:1', empty: 'hide' })).toEqual(view);
+    expect(parseTrackView({ rows: '5:0,7:-2,x:1,3', empty: '1' })).toEqual(PLAIN);
   });
 });

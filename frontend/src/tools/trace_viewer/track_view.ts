@@ -20,6 +20,10 @@ export interface TrackView {
   readonly filter: string;
   /** Rows shown of each track; 0: all. */
   readonly maxDepths: number;
+  /** Rows shown of single tracks, instead of `maxDepths`. */
+  readonly rows: ReadonlyMap<number, number>;
+  /** Tracks without an event in the window are hidden. */
+  readonly hidesEmpty: boolean;
 }
 
 export const PLAIN: TrackView = {
@@ -29,6 +33,8 @@ export const PLAIN: TrackView = {
   moves: [],
   filter: '',
   maxDepths: 0,
+  rows: new Map(),
+  hidesEmpty: false,
 };
 
 export interface Section {
@@ -87,15 +93,20 @@ export interface Arranged {
 
 /**
  * The visible tracks, in order. Pinned tracks are on top instead of in their sections; the filter does not
- * apply to them.
+ * apply to them. `active`: the tracks with events in the window; null: not known.
  */
-export function arrange(tracks: readonly Track[], view: TrackView): Arranged {
+export function arrange(
+  tracks: readonly Track[],
+  view: TrackView,
+  active: ReadonlySet<number> | null = null,
+): Arranged {
   const byId = new Map(tracks.map((track) => [track.id, track]));
   const pinned = view.pinned.flatMap((id) => byId.get(id) ?? []);
   const words = wordsOf(view.filter);
   const isShown = (track: Track): boolean =>
     !view.hidden.has(track.id) &&
     !view.pinned.includes(track.id) &&
+    (!view.hidesEmpty || active === null || active.has(track.id)) &&
     matches(`${track.host} ${track.section} ${track.name}`, words);
   const sections = sectionsOf(tracks).flatMap((section): Section[] => {
     const shown = moved(section.tracks, view.moves).filter(isShown);
@@ -106,7 +117,17 @@ export function arrange(tracks: readonly Track[], view: TrackView): Arranged {
 }
 
 export function rowsShown(track: Track, view: TrackView): number {
-  return view.maxDepths > 0 ? Math.min(track.nDepths, view.maxDepths) : track.nDepths;
+  const most = view.rows.get(track.id) ?? view.maxDepths;
+  return most > 0 ? Math.min(track.nDepths, most) : track.nDepths;
+}
+
+/** One row more or fewer of a track, between one and all of them. */
+export function changeRows(view: TrackView, track: Track, by: number): TrackView {
+  const rows = new Map(view.rows);
+  const n = Math.max(1, Math.min(rowsShown(track, view) + by, track.nDepths));
+  rows.delete(track.id);
+  if (n !== rowsShown(track, { ...view, rows })) rows.set(track.id, n);
+  return { ...view, rows };
 }
 
 function toggled<T>(set: ReadonlySet<T>, item: T): Set<T> {
@@ -149,7 +170,7 @@ export function move(view: TrackView, id: number, before: number): TrackView {
   return { ...view, moves: [...view.moves.filter(([track]) => track !== id), [id, before]] };
 }
 
-const NAMES = ['pin', 'hide', 'fold', 'move', 'only', 'depths'] as const;
+const NAMES = ['pin', 'hide', 'fold', 'move', 'only', 'depths', 'rows', 'empty'] as const;
 export type TrackParams = Partial<Record<(typeof NAMES)[number], string>>;
 
 /** As parameters of the URL; undefined: the default. */
@@ -161,6 +182,8 @@ export function trackParams(view: TrackView): Record<(typeof NAMES)[number], str
     move: view.moves.map((pair) => pair.join(':')).join(',') || undefined,
     only: view.filter || undefined,
     depths: view.maxDepths > 0 ? String(view.maxDepths) : undefined,
+    rows: [...view.rows].map((pair) => pair.join(':')).join(',') || undefined,
+    empty: view.hidesEmpty ? 'hide' : undefined,
   };
 }
 
@@ -168,18 +191,25 @@ function numbers(text: string | undefined): number[] {
   return (text ?? '').split(',').filter(Boolean).map(Number).filter(Number.isSafeInteger);
 }
 
+/** "5:-1,7:3" as pairs of whole numbers. */
+function pairsOf(text: string | undefined): [number, number][] {
+  return (text ?? '')
+    .split(',')
+    .map((pair) => pair.split(':').map(Number))
+    .filter((pair): pair is [number, number] => pair.length === 2 && pair.every(Number.isSafeInteger));
+}
+
 /** Invalid parts are left out. */
 export function parseTrackView(params: Readonly<TrackParams>): TrackView {
-  const moves = (params.move ?? '').split(',').map((pair) => pair.split(':').map(Number));
   return {
     pinned: numbers(params.pin),
     hidden: new Set(numbers(params.hide)),
     folded: new Set((params.fold ?? '').split(',').filter((key) => /^[st]\d+$/.test(key))),
-    moves: moves.filter(
-      (pair): pair is [number, number] => pair.length === 2 && pair.every(Number.isSafeInteger),
-    ),
+    moves: pairsOf(params.move),
     filter: params.only ?? '',
     maxDepths: Math.max(0, numbers(params.depths)[0] ?? 0),
+    rows: new Map(pairsOf(params.rows).filter(([, rows]) => rows > 0)),
+    hidesEmpty: params.empty === 'hide',
   };
 }
 

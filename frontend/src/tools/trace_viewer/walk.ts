@@ -44,14 +44,16 @@ async function firstOf(timeline: Timeline, picked: Picked): Promise<Picked> {
   return current;
 }
 
+const ON_SERVER = { left: 'previous', right: 'next', down: 'within' } as const;
+
 async function adjacentOnServer(
   timeline: Timeline,
   from: Picked,
-  direction: Direction,
+  direction: keyof typeof ON_SERVER,
 ): Promise<Picked | null> {
   const payload = await timeline.ask('neighbour', {
     event: String(from.event),
-    direction: direction === 'left' ? 'previous' : 'next',
+    direction: ON_SERVER[direction],
   });
   const row = readTable(payload, TRACE_VIEWER.neighbour.tables.neighbour).all()[0];
   return row ? pickedEvent(eventOf(row, from.track), row.depth ?? from.depth) : null;
@@ -101,9 +103,13 @@ async function around(timeline: Timeline, from: Picked): Promise<void> {
   if (parent) timeline.reveal(pickedEvent({ ...parent, track: from.track }, Math.max(0, from.depth - 1)));
 }
 
+/** The first event within. A window that begins after the event's start does not show it. */
 async function within(timeline: Timeline, from: Picked): Promise<void> {
-  const inner = timeline.window && neighbor(timeline.window, from, 'down');
-  if (inner) timeline.reveal(await firstOf(timeline, inner));
+  const { window } = timeline;
+  const shown = window && window.startPs <= from.startPs ? neighbor(window, from, 'down') : null;
+  const isFirst = window && shown && shown.startPs >= from.startPs && isExactIn(window, from, shown);
+  const inner = isFirst ? shown : await adjacentOnServer(timeline, from, 'down');
+  if (inner) timeline.reveal(inner);
 }
 
 /**

@@ -246,7 +246,7 @@ def _tool_objects(session: Session) -> tuple[list[dict[str, object]], ProfilerEr
                 availability = tool.availability(session)
             except ProfilerError as error:
                 failure = failure or error
-                availability = Availability("the run's files cannot be read.")
+                availability = Availability("the run's files cannot be read.", "The page says why.")
         tools.append(_tool_object(tool, availability))
     return tools, failure
 

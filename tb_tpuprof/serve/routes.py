@@ -284,7 +284,9 @@ def _tool_objects(session: Session) -> tuple[list[dict[str, object]], ProfilerEr
                 availability = tool.availability(session)
             except ProfilerError as error:
                 failure = failure or error
-                availability = Availability("the run's files cannot be read.", "", "unreadable")
+                availability = Availability(
+                    "the run's files cannot be read.", "The page says why.", "unreadable"
+                )
         tools.append(_tool_object(tool, availability))
     return tools, failure
 

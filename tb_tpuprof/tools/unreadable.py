@@ -133,6 +133,8 @@ def _unreadable(session: Session, failures: Mapping[str, ProfilerError], n_asked
     """How many of the hosts could not be read, which, and why; the first few with their reasons."""
     if not failures:
         return []
+    order = {host: i for i, host in enumerate(session.hosts)}
+    failures = dict(sorted(failures.items(), key=lambda item: order.get(item[0], len(order))))
     first_host, first = next(iter(failures.items()))
     reasons = " ".join(failure.message for failure in list(failures.values())[:_NAMED])
     rest = list(failures)[_NAMED:]

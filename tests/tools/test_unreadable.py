@@ -175,18 +175,22 @@ def test_very_many_bad_hosts_are_counted(tmp_path: Path) -> None:
     )
     (diagnostic,) = [one for one in payload.diagnostics if one.severity == "error"]
     assert diagnostic.message.startswith("20 of 21 hosts could not be read: bad-0.xplane.pb is empty.")
-    assert diagnostic.message.count("is empty.") == 8
+    assert diagnostic.message.count("is empty.") == 8  # the others are named only
     assert "Also left out: " in diagnostic.message
     assert diagnostic.message.endswith(" and 4 more.")
 
 
 def test_a_reason_names_the_file_and_its_details_the_place(tmp_path: Path) -> None:
-    session = Session(str(write(tmp_path / "run", {"a": tpu_xspace(TpuJob())[:-7]})), cache=False)
+    session = Session(str(write(tmp_path / "run", {"a": b""})), cache=False)
     with pytest.raises(HostsUnreadable) as raised:
         get_tool("overview_page").run(session, None, {})
-    assert raised.value.message == "a.xplane.pb is cut off or damaged."
-    path = str(tmp_path / "run" / "a.xplane.pb")
-    assert re.fullmatch(rf"{re.escape(path)}, byte [\d,]+", raised.value.details)
+    assert raised.value.message == "a.xplane.pb is empty."
+    assert raised.value.details == str(tmp_path / "run" / "a.xplane.pb")
+    error = TraceFormatError("gs://bucket/run/a.xplane.pb", 12345, "is cut off or damaged")
+    assert (error.message, error.details) == (
+        "a.xplane.pb is cut off or damaged.",
+        "gs://bucket/run/a.xplane.pb, byte 12,345",
+    )
 
 
 @pytest.mark.parametrize(

@@ -88,9 +88,11 @@ export function serveTooltips(root: HTMLElement): () => void {
   const onKey = (event: KeyboardEvent): void => {
     if (event.key === 'Escape') hide();
   };
-  /** The anchor moves away; what scrolls elsewhere on the page does not matter. */
+  /** The anchor moves; what scrolls elsewhere on the page does not matter. */
   const onScroll = (event: Event): void => {
-    if (anchor && event.target instanceof Node && event.target.contains(anchor)) hide();
+    if (!anchor || !(event.target instanceof Node) || !event.target.contains(anchor)) return;
+    if (!anchor.contains(document.activeElement)) hide();
+    else if (!tip.hidden) place(tip, anchor); // the focus itself scrolls the page to its element
   };
   const onKeyUp = (event: KeyboardEvent): void => {
     if (event.key === 'Escape' || !(event.target instanceof Element)) return;

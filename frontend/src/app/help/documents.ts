@@ -2,10 +2,7 @@
 
 const FOLDER = '../../../../docs/';
 const FILES = import.meta.glob<string>(
-  [
-    '../../../../docs/{tools,causes}/*.md',
-    '../../../../docs/{capture,glossary,pytorch,reliability,trace_format}.md',
-  ],
+  ['../../../../docs/{tools,causes}/*.md', '../../../../docs/{capture,glossary,pytorch}.md'],
   { query: '?raw', import: 'default' },
 );
 

@@ -81,12 +81,14 @@ class Scanner:
     bad = cython.declare(int64_t, visibility="readonly")
     is_open = cython.declare(cython.bint, visibility="readonly")
     out_of_memory: cython.bint
+    in_full: cython.bint
     members = cython.declare(list, visibility="readonly")
     blank: EventRow
     opened: int64_t
 
-    def __cinit__(self, data, hot, seed):
+    def __cinit__(self, data, hot, seed, in_full):
         self.data = data
+        self.in_full = in_full
         self.limit = self.data.shape[0]
         self.p = cython.address(self.data[0]) if self.limit else cython.NULL
         self.seed = seed
@@ -240,7 +242,7 @@ class Scanner:
                 self.n_values = n_values
                 extra.args = start
                 row.flags |= 128
-                pos = self.read_args(start, False)
+                pos = self.read_args(start, self.in_full and self.n_hot == 0)
             else:
                 pos = skip(p, start, self.limit)
                 if pos >= 0:
@@ -409,8 +411,8 @@ class Scanner:
                 kind = 5
                 start += 1
                 end -= 1
-            elif p[start] == 91:
-                kind = 5 if end - start <= MAX_ARRAY_TEXT else 0
+            elif p[start] == 91 or (p[start] == 123 and self.in_full):
+                kind = 5 if self.in_full or end - start <= MAX_ARRAY_TEXT else 0
             elif p[start] == 116 or p[start] == 102:  # true, false
                 kind = 4
                 value = 1 if p[start] == 116 else 0
@@ -527,9 +529,9 @@ def _columns(chunks, kind, n, names):
     return columns
 
 
-def scan(data, hot, seed):
+def scan(data, hot, seed, in_full=False):
     """See the twin."""
-    scanner = Scanner(data, hot, seed)
+    scanner = Scanner(data, hot, seed, in_full)
     scanner.scan()
     blob, offsets = scanner.take_texts()
     return {

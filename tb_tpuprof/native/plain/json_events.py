@@ -53,7 +53,9 @@ class Number(str):
 _DECODER = json.JSONDecoder(strict=False, parse_int=Number, parse_float=Number, parse_constant=Number)
 
 
-def scan(data: npt.NDArray[np.uint8], hot: Sequence[bytes], seed: int) -> dict[str, Any]:
+def scan(
+    data: npt.NDArray[np.uint8], hot: Sequence[bytes], seed: int, in_full: bool = False
+) -> dict[str, Any]:
     """All events of a Chrome trace, as a dict of
 
     - `events`: columns with a row per event that has a `ph`. `position`: its offset in the file; `us` and
@@ -62,18 +64,20 @@ def scan(data: npt.NDArray[np.uint8], hot: Sequence[bytes], seed: int) -> dict[s
       (`?` for a phase of several); `flags`: the constants above.
     - `values`: columns value, event, key, kind of the arguments in `hot`, and of all arguments of counters
       (C) and metadata (M); a `bind_id` has the kind BIND. Short arrays are texts, as written in the file.
-      Objects of the member `samples` are events of the phase P.
+      Objects of the member `samples` are events of the phase P. `in_full`: arrays and objects of any length,
+      too; if `hot` is empty, all arguments of all events.
     - `blob`, `offsets`: the strings as written in the file, including escapes; those of `hot` come first,
       then `(bind)`.
     - `members`: (name, start, end) of the other members of the file's object.
     - `bad`: the offset at which the file is damaged or cut off, else -1; `is_open`: an array without its
       closing bracket, which is allowed; `n_others`: the number of array elements that are not events.
     """
-    return _Reader(data, hot).read()
+    return _Reader(data, hot, in_full).read()
 
 
 class _Reader:
-    def __init__(self, data: npt.NDArray[np.uint8], hot: Sequence[bytes]) -> None:
+    def __init__(self, data: npt.NDArray[np.uint8], hot: Sequence[bytes], in_full: bool) -> None:
+        self.in_full = in_full
         self.text = data.tobytes().decode("utf-8", "surrogateescape")
         self.is_ascii = self.text.isascii()
         self.seen = (0, 0)
@@ -190,7 +194,7 @@ class _Reader:
         ]
         arguments = fields.get("args")
         if isinstance(arguments, dict):
-            self.arguments(arguments, phase in ("C", "M"))
+            self.arguments(arguments, phase in ("C", "M") or (self.in_full and not self.hot))
         if _bare(fields.get("bind_id")) is not None:
             self.values.append(
                 (
@@ -232,6 +236,8 @@ class _Reader:
             return _number(value)
         if isinstance(value, str):
             return TEXT, self.string(_raw(value))
+        if self.in_full and isinstance(value, (list, dict)):
+            return TEXT, self.string(_written(value).encode("utf-8", "surrogateescape"))
         if isinstance(value, list):
             text = json.dumps(value, separators=(",", ":"))
             return (
@@ -240,6 +246,15 @@ class _Reader:
                 else (0, 0)
             )
         return 0, 0
+
+
+def _written(value: object) -> str:
+    """An array or object without spaces; its numbers as in the file."""
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{json.dumps(str(k))}:{_written(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(_written, value)) + "]"
+    return str(value) if isinstance(value, Number) else json.dumps(value, ensure_ascii=False)
 
 
 def _columns(kinds: dict[str, Any], rows: list[tuple[int, ...]]) -> dict[str, npt.NDArray[Any]]:

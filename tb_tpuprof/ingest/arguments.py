@@ -1,7 +1,7 @@
 """A trace and names of arguments → those arguments of all its events, also those not decoded on opening.
 
-The file is read once more: an XSpace is decoded with other stats than on opening, a Chrome trace is scanned for
-other arguments. That takes about as long as opening the file for the first time.
+The file is read once more: an XSpace is decoded with other stats than on opening, a Chrome trace is scanned
+for other arguments. That takes about as long as opening the file for the first time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,13 @@ from tb_tpuprof.ingest.chrome.events import Texts, without_escapes
 from tb_tpuprof.ingest.opening import open_trace, trace_of_bytes
 from tb_tpuprof.ingest.storage.files import file_state, read_file
 from tb_tpuprof.ingest.storage.json_source import END_POSITION, JsonSource, shown
-from tb_tpuprof.ingest.storage.source import BytesSource, FileSource, TraceEventSource, event_arguments
+from tb_tpuprof.ingest.storage.source import (
+    BytesSource,
+    FileSource,
+    PackedSource,
+    TraceEventSource,
+    event_arguments,
+)
 from tb_tpuprof.ingest.xspace.protobuf import MessageSource
 from tb_tpuprof.native import scan
 from tb_tpuprof.trace import schema
@@ -28,8 +34,9 @@ from tb_tpuprof.trace.table import Table, table_from_rows
 from tb_tpuprof.trace.trace import Trace
 
 CATEGORY = "cat"  # a member of a Chrome trace's events that is shown among the arguments
-_AT_ONCE = 8  # stats of a large XSpace that are decoded at once
-_LARGE_EVENTS = 2_000_000
+_SAMPLE = (
+    2000  # events whose names of arguments stand for all: stat names and texts are one table in the file
+)
 Int64s = npt.NDArray[np.int64]
 
 
@@ -45,7 +52,7 @@ def argument(trace: Trace, name: str) -> StatTable:
 
 
 def all_arguments(trace: Trace) -> Iterator[StatTable]:
-    """All arguments of all events, in parts of which each is freed before the next is read."""
+    """All arguments of all events, in one or two parts."""
     if isinstance(trace.source, JsonSource):
         yield _of_json(trace, "")
         return
@@ -54,19 +61,30 @@ def all_arguments(trace: Trace) -> Iterator[StatTable]:
         return
     yield trace.event_stats
     names = _cold_names(trace)
-    at_once = _AT_ONCE if trace.n_events >= _LARGE_EVENTS else max(len(names), 1)
-    for first in range(0, len(names), at_once):
-        yield _of_xspace(trace, frozenset(names[first : first + at_once]))
+    if names:
+        yield _of_xspace(trace, frozenset(names))
 
 
 def names_of(trace: Trace) -> list[str]:
-    """Names of the arguments that events of the trace, or their metadata, may have; in a Chrome trace those
-    that were read so far.
+    """Names of the arguments that events of the trace, or their metadata, may have, ascending. A Chrome trace
+    is read for them.
     """
-    names = {*trace.metadata_stats.names(), *_cold_names(trace)}
-    if not isinstance(trace.source, (JsonSource, TraceEventSource)):
+    names = {*trace.metadata_stats.names(), *_used_names(trace)}
+    if isinstance(trace.source, (JsonSource, TraceEventSource)):
+        names |= {name for table in all_arguments(trace) for name in table.names()}
+    else:
         names |= set(trace.event_stats.names())
-    return sorted(name for name in names if name and not name.startswith("(") and not name.startswith("_"))
+    return sorted(name for name in names if name and not name.startswith("("))
+
+
+def _used_names(trace: Trace) -> set[str]:
+    """Names among the stats of an XSpace that some event, found in a sample, has."""
+    cold = set(_cold_names(trace))
+    if isinstance(trace.source, PackedSource):  # reading single events would unpack the file for each
+        return set(_of_xspace(trace, frozenset(cold)).names()) if cold else cold
+    with_stats = np.flatnonzero(trace.events["position"] > 0)
+    sample = with_stats[:: max(len(with_stats) // _SAMPLE, 1)].tolist()
+    return {name for event in sample for name, _ in trace.source.event_stats(trace, event)} & cold
 
 
 def _decoded_names(trace: Trace) -> frozenset[str]:
@@ -74,7 +92,7 @@ def _decoded_names(trace: Trace) -> frozenset[str]:
 
 
 def _cold_names(trace: Trace) -> list[str]:
-    """Stats of an XSpace that were not decoded on opening. Ids of texts stand among them: they cost nothing."""
+    """Stats of an XSpace that were not decoded on opening; also texts, which stats refer to by id."""
     if not isinstance(trace.source, (FileSource, MessageSource)):
         return []
     used = np.unique(trace.stat_names["name"]).tolist()
@@ -111,7 +129,10 @@ def _of_json(trace: Trace, name: str) -> StatTable:
     raw = blob.tobytes()
     texts = Texts([])
     ids = np.array(
-        [texts.add(_shown(raw[a:b])) for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)],
+        [
+            texts.add(_shown(raw[a:b]))
+            for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
+        ],
         np.int64,
     )
     is_argument = (values["kind"] >= schema.DOUBLE) & (values["kind"] <= schema.TEXT)
@@ -168,7 +189,9 @@ def _of_trace_events(trace: Trace) -> StatTable:
     texts = Texts([])
     rows: list[tuple[int, int, int]] = []
     for event, position in enumerate(trace.events["position"].tolist()):
-        for key, value in event_arguments(trace.source.message_in(data, position)).items() if position else ():
+        for key, value in (
+            event_arguments(trace.source.message_in(data, position)).items() if position else ()
+        ):
             rows.append((event, texts.add(key), texts.add(str(value))))
     owner, key_ids, value_ids = (np.array([row[i] for row in rows], np.int64) for i in range(3))
     return _table(texts, owner, key_ids, np.full(len(rows), schema.TEXT), value_ids)
@@ -179,8 +202,16 @@ def _table(texts: Texts, owner: Int64s, key: Int64s, kind: Int64s, value: Int64s
     if not len(owner):
         return StatTable(table_from_rows(schema.STATS, ()), strings)
     order = np.lexsort((owner, key))
-    columns = {"owner": owner, "key": key, "kind": kind, "value": value, "size": np.zeros(len(owner), np.int64)}
+    columns = {
+        "owner": owner,
+        "key": key,
+        "kind": kind,
+        "value": value,
+        "size": np.zeros(len(owner), np.int64),
+    }
     return StatTable(
-        Table(schema.STATS, {spec.name: columns[spec.name][order].astype(spec.dtype) for spec in schema.STATS}),
+        Table(
+            schema.STATS, {spec.name: columns[spec.name][order].astype(spec.dtype) for spec in schema.STATS}
+        ),
         strings,
     )

@@ -218,10 +218,14 @@ class StatTable:
     def text_at(self, row: int) -> str:
         """The value of one row of the table as text."""
         kind, value = int(self.table["kind"][row]), self.table["value"][row]
+        return self.value_text(value, kind, int(self.table["size"][row]))
+
+    def value_text(self, value: np.int64, kind: int, size_bytes: int) -> str:
+        """A value of STATS as text."""
         if kind == TEXT:
             return self.strings.get(int(value))
         if kind == BYTES:
-            return f"({int(self.table['size'][row])} bytes)"
+            return f"({size_bytes} bytes)"
         return str(
             value.view(np.float64) if kind == DOUBLE else value.view(np.uint64) if kind == UINT else value
         )

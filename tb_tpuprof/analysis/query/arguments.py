@@ -37,6 +37,10 @@ class ArgumentSource(Protocol):
         """All arguments of all events, in parts."""
         ...
 
+    def names_of(self, trace: Trace) -> list[str]:
+        """Names of all arguments, ascending."""
+        ...
+
 
 @dataclass(frozen=True)
 class _Reading:
@@ -163,3 +167,18 @@ def passing(test: TextTest, texts: Sequence[str]) -> Flags:
             text = _SPACES.sub(r"\1", texts[i])
             result[i] = text == bare if test.how == "equals" else bare in text.lower()
     return result
+
+
+@dataclass(frozen=True)
+class _Names:
+    """The reading of all names, by which the trace's memo keeps them."""
+
+    source: ArgumentSource = field(compare=False)
+
+    def __call__(self, trace: Trace) -> list[str]:
+        return self.source.names_of(trace)
+
+
+def argument_names(trace: Trace, source: ArgumentSource) -> list[str]:
+    """Names of all arguments that the trace's events may have, ascending."""
+    return trace.memo.get(_Names(source), trace)

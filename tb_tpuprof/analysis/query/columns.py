@@ -9,12 +9,14 @@ from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.query.facts import Codes
 from tb_tpuprof.analysis.timeline.layers import Layer
 from tb_tpuprof.analysis.timeline.timeline import Timeline, event_names, timeline
+from tb_tpuprof.analysis.timeline.totals import self_time
 from tb_tpuprof.native import nest
 from tb_tpuprof.parallel.splitting import run_over_lines
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
 Events = npt.NDArray[np.integer]
+_FEW, _FEW_SHARE = 2000, 10
 
 
 def are_recorded(drawn: Timeline, events: Events) -> bool:
@@ -22,7 +24,9 @@ def are_recorded(drawn: Timeline, events: Events) -> bool:
     return not len(events) or int(events[-1]) < drawn.derived.first_event
 
 
-def _of_layers(drawn: Timeline, events: Events, file: npt.NDArray[np.integer], derived: npt.NDArray[np.integer]) -> Int64s:
+def _of_layers(
+    drawn: Timeline, events: Events, file: npt.NDArray[np.integer], derived: npt.NDArray[np.integer]
+) -> Int64s:
     """A column of both layers for ascending events."""
     if are_recorded(drawn, events):
         return file[events].astype(np.int64, copy=False)
@@ -93,10 +97,26 @@ def codes(drawn: Timeline, events: Events, of: Codes) -> npt.NDArray[np.int32]:
 
 
 def self_times(trace: Trace, drawn: Timeline, events: Events) -> Int64s:
-    """Durations without the events directly within, in ps, of ascending events."""
+    """Durations without the events directly within, in ps, of ascending events. Those of few events are
+    computed from the events within them, those of many from all events, once per trace.
+    """
+    if len(events) <= _FEW and _n_within(drawn, events) * _FEW_SHARE <= drawn.n_events:
+        return np.array([self_time(drawn, event) for event in events.tolist()], np.int64)
     if are_recorded(drawn, events):
         return _file_self(trace)[events]
     return _of_layers(drawn, events, _file_self(trace), _derived_self(trace))
+
+
+def _n_within(drawn: Timeline, events: Events) -> int:
+    """Number of events that start while the given ones run, each counted as often."""
+    n = 0
+    for layer, (a, b) in zip(drawn.layers, _spans(drawn, events), strict=True):
+        local = events[a:b] - layer.first_event
+        ends = layer.start_ps[local] + layer.duration_ps[local]
+        lasts = layer.line_offsets[layer.line_of(local) + 1].tolist()
+        for event, end, last in zip(local.tolist(), ends.tolist(), lasts, strict=True):
+            n += int(np.searchsorted(layer.start_ps[event:last], end))
+    return n
 
 
 @once

@@ -17,6 +17,7 @@ from tb_tpuprof.analysis.timeline.timeline import timeline
 from tb_tpuprof.trace.trace import Trace
 
 Int32s = npt.NDArray[np.int32]
+_GAPS = 1000
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,9 @@ def event_steps(trace: Trace) -> Codes:
     grouped = groups(trace)
     if len(grouped.group) and grouped.names:
         numbers, texts = list(grouped.names), tuple(grouped.names.values())
+        most = max(numbers)
+        if most < 2 * len(numbers) + _GAPS and int(grouped.group.max()) <= most:  # the numbers are the codes
+            return Codes(grouped.group, tuple(grouped.names.get(i, "") for i in range(most + 1)))
         code = np.full(max(int(grouped.group.max(initial=0)), *numbers) + 2, -1, np.int32)
         code[numbers] = np.arange(len(numbers), dtype=np.int32)
         return Codes(code[grouped.group], texts)
@@ -73,7 +77,8 @@ def event_categories(trace: Trace) -> Codes:
         programs = enumerate(ops.program.tolist())
         category = {(program, ops.name[row]): ops.category[row] for row, program in programs}
         of_op = np.array(
-            [texts.setdefault(category.get((op.program_id, op.name), ""), len(texts)) for op in links.ops], np.int32
+            [texts.setdefault(category.get((op.program_id, op.name), ""), len(texts)) for op in links.ops],
+            np.int32,
         )
         if "" in texts:
             of_op[of_op == texts[""]] = -1

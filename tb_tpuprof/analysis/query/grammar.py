@@ -99,7 +99,10 @@ def parse(text: str) -> Query:
     conditions = tuple(_Parser(text).conditions())
     if len(conditions) > MAX_CONDITIONS:
         raise BadQuery(
-            text, conditions[MAX_CONDITIONS].position, f"it has more than {MAX_CONDITIONS} conditions", "Shorten it."
+            text,
+            conditions[MAX_CONDITIONS].position,
+            f"it has more than {MAX_CONDITIONS} conditions",
+            "Shorten it.",
         )
     return Query(text, conditions)
 
@@ -130,12 +133,15 @@ class _Parser:
                 continue
             found += self._words(words)
             words = []
-            found.append(self._condition(match, is_excluded, start) if match else self._text(is_excluded, start))
+            found.append(
+                self._condition(match, is_excluded, start) if match else self._text(is_excluded, start)
+            )
         return found + self._words(words)
 
     def _words(self, spans: list[tuple[int, int]]) -> list[Condition]:
         return [
-            Condition("name", "", TextTest("contains", self.text[a:b].lower()), None, False, a) for a, b in spans
+            Condition("name", "", TextTest("contains", self.text[a:b].lower()), None, False, a)
+            for a, b in spans
         ]
 
     def _text(self, is_excluded: bool, start: int) -> Condition:
@@ -222,7 +228,9 @@ class _Parser:
             parts.append(self.text[self.at])
             self.at += 1
         if self.at >= len(self.text):
-            raise BadQuery(self.text, start, f"the quote {quote} is not closed", f"Add {quote} at the end of the value.")
+            raise BadQuery(
+                self.text, start, f"the quote {quote} is not closed", f"Add {quote} at the end of the value."
+            )
         self.at += 1
         return "".join(parts)
 
@@ -243,7 +251,11 @@ class _Parser:
             if field.kind == "time":
                 raise BadQuery(self.text, value_at - 1, f"{field.name} is a number", _EXAMPLES["time"])
             return self._pattern(value, value_at), None
-        bounds = None if is_quoted and field.kind != "time" else self._range(field, argument, operator, value, value_at)
+        bounds = (
+            None
+            if is_quoted and field.kind != "time"
+            else self._range(field, argument, operator, value, value_at)
+        )
         how = "contains" if operator == ":" else "equals"
         text = TextTest(how, value.lower() if how == "contains" else value)
         if field.kind == "time":
@@ -258,7 +270,7 @@ class _Parser:
             raise BadQuery(self.text, value_at + error.position, error.message, error.remedy) from None
 
     def _range(self, field: Field, argument: str, operator: str, value: str, value_at: int) -> Bounds | None:
-        """The bounds of `a..b`, `a..`, `..b` or of a single number; None for a text of an argument or step."""
+        """The bounds of `a..b`, `a..`, `..b` or of one number; None for a text of an argument or step."""
         low_text, dots, high_text = value.partition("..")
         if field.kind == "text" or (field.kind == "argument" and not argument):
             return None
@@ -272,22 +284,34 @@ class _Parser:
         is_number = all(quantity(part) for part in (low_text, high_text) if part) and (low_text or high_text)
         if field.kind != "time" and not is_number:
             return None
-        low = self._quantity(field, argument, low_text, value_at) if low_text else None
         high_at = value_at + len(low_text) + 2
+        unit = re.sub(r"^[-+0-9.]+(?:e[-+]?[0-9]+)?", "", high_text)
+        if low_text and unit and low_text[-1].isdigit():
+            low_text += unit  # 1..2ms is 1ms..2ms
+        low = self._quantity(field, argument, low_text, value_at) if low_text else None
         high = self._quantity(field, argument, high_text, high_at) if high_text or low is None else None
-        if low and high and low.kind != high.kind and low.kind == "plain" and high.kind in ("time", "amount"):
-            low = self._quantity(field, argument, low_text + high_text.lstrip("+-0123456789.e "), value_at)
         if low and high and low.value > high.value:
-            raise BadQuery(self.text, value_at, f"the range {value} is empty", "Put the smaller number first.")
+            raise BadQuery(
+                self.text, value_at, f"the range {value} is empty", "Put the smaller number first."
+            )
         kind = (high or low or Quantity(0, "plain")).kind
         return Bounds(low and low.value, high and high.value, kind)
 
     def _quantity(self, field: Field, argument: str, value: str, value_at: int) -> Quantity:
         number = quantity(value)
         if number is None:
-            raise BadQuery(self.text, value_at, f"{value!r} is not a number with a known unit", _EXAMPLES[field.kind])
+            raise BadQuery(
+                self.text, value_at, f"{value!r} is not a number with a known unit", _EXAMPLES[field.kind]
+            )
         if field.kind == "time" and number.kind == "amount":
-            raise BadQuery(self.text, value_at, f"{field.name} is a time, and {value!r} has no unit of time", _EXAMPLES["time"])
+            raise BadQuery(
+                self.text,
+                value_at,
+                f"{field.name} is a time, and {value!r} has no unit of time",
+                _EXAMPLES["time"],
+            )
+        if field.kind == "time" and number.kind == "plain" and number.value:
+            raise BadQuery(self.text, value_at, f"{value!r} has no unit of time", _EXAMPLES["time"])
         if field.name == "step" and number.kind != "plain":
             raise BadQuery(self.text, value_at, "a step number has no unit", _EXAMPLES["number"])
         if argument and number.kind == "time" and not time_scale(argument):

@@ -32,6 +32,7 @@ from tb_tpuprof.analysis.timeline.layers import Layer
 from tb_tpuprof.analysis.timeline.timeline import Timeline
 from tb_tpuprof.analysis.timeline.tracks import Track
 from tb_tpuprof.errors import BadQuery
+from tb_tpuprof.native import classes_of
 from tb_tpuprof.trace.trace import Trace
 
 Int32s = npt.NDArray[np.int32]
@@ -125,10 +126,15 @@ class _Matcher:
         derived_line[[track.line for track in self.host.tracks if track.is_derived]] = True
         n_file_lines = len(self.trace.lines)
         recorded = self._events_of(self.drawn.file, is_chosen & ~derived_line)
-        of_file = self._events_of(self.drawn.file, is_chosen & derived_line) if derived_line[:n_file_lines].any() else recorded[:0]
+        of_file = (
+            self._events_of(self.drawn.file, is_chosen & derived_line)
+            if derived_line[:n_file_lines].any()
+            else recorded[:0]
+        )
         made = self._events_of(self.drawn.derived, is_chosen)
         return Selection(
-            recorded.astype(np.int32), np.concatenate((of_file, made + self.drawn.derived.first_event), dtype=np.int64)
+            recorded.astype(np.int32),
+            np.concatenate((of_file, made + self.drawn.derived.first_event), dtype=np.int64),
         )
 
     def _lines(self) -> Flags:
@@ -145,7 +151,9 @@ class _Matcher:
             if condition.field == "thread":
                 result &= np.array([track.kind in _THREADS for track in tracks], np.bool_)
             passes &= ~result if condition.is_excluded else result
-        flags[[track.line for track, is_match in zip(tracks, passes.tolist(), strict=True) if is_match]] = True
+        flags[[track.line for track, is_match in zip(tracks, passes.tolist(), strict=True) if is_match]] = (
+            True
+        )
         return flags
 
     def _events_of(self, layer: Layer, is_chosen: Flags) -> Int64s:
@@ -162,7 +170,7 @@ class _Matcher:
             if result is not None:
                 mask &= ~result if condition.is_excluded else result
         if layer is self.drawn.file and not of_metadata.all():
-            mask &= np.take(of_metadata, self.trace.events["metadata"])
+            mask &= self._looked_up(of_metadata)
         return np.flatnonzero(mask)
 
     def _tested(self, condition: Condition, layer: Layer, of_metadata: Flags) -> Flags | None:
@@ -184,9 +192,14 @@ class _Matcher:
         if not len(owners.events):
             of_metadata &= ~owners.metadata if condition.is_excluded else owners.metadata
             return None
-        flags = np.take(owners.metadata, self.trace.events["metadata"])
+        flags = self._looked_up(owners.metadata)
         flags[owners.events] = True
         return flags
+
+    def _looked_up(self, of_metadata: Flags) -> Flags:
+        """The flag of each event's metadata row."""
+        classes: npt.NDArray[np.uint8] = classes_of(self.trace.events["metadata"], of_metadata.view(np.uint8))
+        return classes.view(np.bool_)
 
     def _times(self, field: str, layer: Layer) -> tuple[Int64s, int]:
         """The numbers that a condition is about, and what is added to them."""
@@ -206,7 +219,7 @@ class _Matcher:
             assert condition.text is not None
             passes = passing(condition.text, facts.texts)
         of = facts.of if is_file else facts.of[self.drawn.derived_events.source]
-        return np.take(np.append(passes, False), of)  # -1, none, is the last
+        return classes_of(of, passes.view(np.uint8)).view(np.bool_)  # type: ignore[no-any-return]
 
     def _owners(self, condition: Condition) -> Owners:
         """What has the name, or the argument, that a condition asks for."""
@@ -295,4 +308,3 @@ def _names_of_metadata(trace: Trace) -> tuple[Int64s, Int64s, list[str]]:
     """(distinct names of events, the name of each metadata row as an index into these, their texts)."""
     ids, position = np.unique(trace.event_names, return_inverse=True)
     return ids.astype(np.int64), position.reshape(-1), [trace.strings.get(i) for i in ids.tolist()]
-

@@ -1,8 +1,8 @@
 """Regular expressions that cannot run away: matched in time linear in the text, whatever the pattern.
 
-Python's own engine tries one alternative after another, which for `(a+)+$` takes years. Here a pattern becomes
-a graph of states (Thompson), and all states that a text can be in advance together, one character at a time;
-the sets that occur are kept, so that known texts cost one look-up per character.
+Python's own engine tries one alternative after another, which for `(a+)+$` takes years. Here a pattern
+becomes a graph of states (Thompson), and all states that a text can be in advance together, one character at a
+time; the sets that occur are kept, so that known texts cost one look-up per character.
 
     a(b|c)*d     ─a─▶(1)─┬─b─┬─▶(1)
                          └─c─┘
@@ -62,7 +62,9 @@ class Pattern:
         offset = 4 if self.ignores_case else 0
         body = text[offset:].lower() if self.ignores_case else text[offset:]
         if len(text) > MAX_PATTERN:
-            raise BadPattern(MAX_PATTERN, f"the expression has more than {MAX_PATTERN} characters", "Shorten it.")
+            raise BadPattern(
+                MAX_PATTERN, f"the expression has more than {MAX_PATTERN} characters", "Shorten it."
+            )
         reader = _Reader(body, offset)
         self._states, self._first = reader.states, reader.whole()
         self._last = reader.last
@@ -156,7 +158,9 @@ class _Reader:
     def whole(self) -> int:
         first, last = self._alternatives()
         if self.at < len(self.text):
-            self._fail("the bracket ) was not opened", "Put a backslash before it to look for the character itself.")
+            self._fail(
+                "the bracket ) was not opened", "Put a backslash before it to look for the character itself."
+            )
         self.last = last
         return first
 
@@ -235,7 +239,10 @@ class _Reader:
         low = int(match[1] or 0)
         high = int(match[3]) if match[3] else None if match[2] else low
         if max(low, high or 0) > MAX_REPEATS or (high is not None and high < low):
-            self._fail(f"a repetition is at most {{0,{MAX_REPEATS}}}, the smaller number first", "Repeat fewer times.")
+            self._fail(
+                f"a repetition is at most {{0,{MAX_REPEATS}}}, the smaller number first",
+                "Repeat fewer times.",
+            )
         self.at += match.end()
         return low, high
 
@@ -244,7 +251,9 @@ class _Reader:
         if letter == "(":
             return self._group()
         if letter in "*+?":
-            self._fail(f"{letter} repeats nothing", "Put a backslash before it to look for the character itself.")
+            self._fail(
+                f"{letter} repeats nothing", "Put a backslash before it to look for the character itself."
+            )
         self.at += 1
         if letter in "^$":
             return self._link(self._add(anchor=letter))
@@ -295,7 +304,9 @@ class _Reader:
         try:
             accepts = _in_class("[" + re.sub(r"(?<!\\)\[", r"\\[", match[0][:-1]).replace("&&", "&\\&") + "]")
         except re.error:
-            self._fail("the class in [ ] cannot be read", "Write ranges such as a-z from the lower character.")
+            self._fail(
+                "the class in [ ] cannot be read", "Write ranges such as a-z from the lower character."
+            )
             raise
         self.at += match.end()
         return accepts

@@ -8,7 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-TIMES = {"ps": 1, "ns": 10**3, "us": 10**6, "µs": 10**6, "μs": 10**6, "ms": 10**9, "s": 10**12, "min": 6 * 10**13}
+TIMES = {
+    "ps": 1,
+    "ns": 10**3,
+    "us": 10**6,
+    "µs": 10**6,
+    "μs": 10**6,
+    "ms": 10**9,
+    "s": 10**12,
+    "min": 6 * 10**13,
+}
 _DECIMAL = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
 _BINARY = {f"{prefix}i": 2 ** (10 * (i + 1)) for i, prefix in enumerate("KMGTP")}
 # Amounts: of bytes and of operations alike, as traces record both without a unit.
@@ -20,7 +29,15 @@ AMOUNTS = {
 _NUMBER = re.compile(r"([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?)\s*([A-Za-zµμ]*)")
 _MAX_DIGITS = 40
 # Ends of arguments' names that state their unit of time.
-_TIME_ENDS = {"_ps": 1, "_ns": 10**3, "_us": 10**6, "_ms": 10**9, "_s": 10**12, "_sec": 10**12, "_seconds": 10**12}
+_TIME_ENDS = {
+    "_ps": 1,
+    "_ns": 10**3,
+    "_us": 10**6,
+    "_ms": 10**9,
+    "_s": 10**12,
+    "_sec": 10**12,
+    "_seconds": 10**12,
+}
 _PLAIN_NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 
 
@@ -57,7 +74,7 @@ class Bounds:
 
     @staticmethod
     def _limit(limit: float, scale: float | int, values: npt.NDArray[np.number]) -> float | int:
-        """The limit for values that are not scaled yet; one beyond all integers of the column stays a float."""
+        """The limit for values that are not scaled yet; one beyond all integers of the column is a float."""
         bare = limit if scale == 1 else limit / scale
         if values.dtype.kind == "i" and isinstance(bare, int) and abs(bare) >= 2**63:
             return float(bare)

@@ -261,7 +261,11 @@ class _Assembly:
         }
 
     def trace(
-        self, file: FileBytes, info: TraceInfo, source: TraceSource, chosen_stats: frozenset[str] | None = None
+        self,
+        file: FileBytes,
+        info: TraceInfo,
+        source: TraceSource,
+        chosen_stats: frozenset[str] | None = None,
     ) -> Trace:
         """The whole trace. Decodes in the order of dependencies; releases the file's bytes as soon as they
         have been read.
@@ -334,9 +338,7 @@ class _Assembly:
         times = line_parts.timestamps_ns[line_parts.n_events > 0]
         return int(times.min()) if len(times) else 0
 
-    def _hot_stats(
-        self, data: npt.NDArray[np.uint8], chosen: frozenset[str] | None
-    ) -> npt.NDArray[np.bool_]:
+    def _hot_stats(self, data: npt.NDArray[np.uint8], chosen: frozenset[str] | None) -> npt.NDArray[np.bool_]:
         """For each string so far, whether it is the name of a stat to decode: a `chosen` one, or, if none are
         given, one to decode on opening.
         """

@@ -143,7 +143,8 @@ MATCHES = TableSpec(
     "matches",
     "Matches",
     _EVENT_COLUMNS,
-    "In time order: the first ones after, or the last ones before an event",
+    "In time order: the first ones after, or the last ones before an event; of derived tracks only if "
+    "nothing recorded matches",
 )
 NAMES = TableSpec(
     "names",
@@ -154,11 +155,18 @@ NAMES = TableSpec(
         number("total_ps", "Total", "ps"),
         number("max_ps", "Longest", "ps"),
     ),
-    "Largest total first",
+    "On recorded tracks, largest total first",
+)
+DERIVED_NAMES = TableSpec(
+    "derived_names",
+    "Names that match on derived tracks",
+    NAMES.columns,
+    "These tell the same time again: they do not add to the recorded ones. Largest total first",
 )
 SEARCH_SCALARS = (
-    ScalarSpec("n_matches", "Matches", "count", "On all tracks, derived events included"),
-    ScalarSpec("n_names", "Names", "count"),
+    ScalarSpec("n_matches", "Matches", "count", "On recorded tracks"),
+    ScalarSpec("n_names", "Names", "count", "On recorded tracks"),
+    ScalarSpec("n_derived", "Derived matches", "count", "On derived tracks"),
 )
 
 TOTALS = TableSpec(

@@ -13,6 +13,7 @@ import {
   drawArrows,
   drawGrid,
   drawHits,
+  drawHitStretches,
   drawOutline,
   drawRuler,
   drawSteps,
@@ -173,6 +174,7 @@ export class Stage {
       ink.fillRect(0, marks.pinnedBottomPx - 1, frame.widthPx, 1);
     }
     drawRuler(ink, frame, ruler, theme);
+    drawHitStretches(ink, frame, marks.hitStretches, theme);
     if (marks.stretch) drawStretchLabel(ink, frame, marks.stretch, theme);
   }
 

@@ -141,5 +141,5 @@ def _self_of(layer: Layer) -> Int64s:
             np.ascontiguousarray(offsets[a : b + 1] - offsets[a]),
         )[1],
     )
-    joined = np.concatenate([np.empty(0, np.int64), *parts])
+    joined: Int64s = np.concatenate([np.empty(0, np.int64), *parts])
     return np.maximum(joined, 0, out=joined)

@@ -295,7 +295,7 @@ class _Parser:
                 self.text, value_at, f"the range {value} is empty", "Put the smaller number first."
             )
         kind = (high or low or Quantity(0, "plain")).kind
-        return Bounds(low and low.value, high and high.value, kind)
+        return Bounds(low.value if low else None, high.value if high else None, kind)
 
     def _quantity(self, field: Field, argument: str, value: str, value_at: int) -> Quantity:
         number = quantity(value)

@@ -1,8 +1,8 @@
 """Regular expressions that cannot run away: matched in time linear in the text, whatever the pattern.
 
 Python's own engine tries one alternative after another, which for `(a+)+$` takes years. Here a pattern
-becomes a graph of states (Thompson), and all states that a text can be in advance together, one character at a
-time; the sets that occur are kept, so that known texts cost one look-up per character.
+becomes a graph of states (Thompson), and all states that a text can be in advance together, one character
+at a time; the sets that occur are kept, so that known texts cost one look-up per character.
 
     a(b|c)*d     ─a─▶(1)─┬─b─┬─▶(1)
                          └─c─┘
@@ -232,7 +232,7 @@ class _Reader:
         letter = self.text[self.at : self.at + 1]
         if letter and letter in "*+?":
             self.at += 1
-            return {"*": (0, None), "+": (1, None), "?": (0, 1)}[letter]  # type: ignore[return-value]
+            return {"*": (0, None), "+": (1, None), "?": (0, 1)}[letter]
         match = re.match(r"\{(\d{1,4})?(,?)(\d{1,4})?\}", self.text[self.at :])
         if match is None or not (match[1] or match[3]):
             return 1, 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -42,13 +42,22 @@ DEPTHS = (
 
 @dataclass(frozen=True)
 class HostMatches:
-    """A host's matches. `events` (ascending) are those that the answer is about, within the window."""
+    """A host's matches. `recorded` and `derived` (ascending) are those within the window; the answer is about
+    one of the two kinds.
+    """
 
     view: HostView
     timeline: HostTimeline
     selection: Selection
     window: spans.Window | None
-    events: Events
+    recorded: Events
+    derived: Events
+    is_derived: bool = False
+
+    @property
+    def events(self) -> Events:
+        """The matches that the answer is about."""
+        return self.derived if self.is_derived else self.recorded
 
     def starts(self, events: Events) -> Int64s:
         """Starts in the view's time."""
@@ -99,27 +108,31 @@ def matches_of(view: View, params: Params, query: Query) -> Matches:
         raise BadParameter("depth_to", high, f"at least depth_from, which is {low}")
     has_window = "start_ps" in params or "end_ps" in params or low > 0 or high < spans.MOST_DEPTH
     chosen_ids = str(params.get("tracks", ""))
-    parts = []
+    hosts = []
     for host, tracks in view.chosen_tracks(chosen_ids):
         timeline = timeline_of(host)
         lines = frozenset(track.line for track in tracks) if chosen_ids else None
         selection = select(timeline, query, lines)
-        window = (
-            spans.Window(start_ps - host.offset_ps, end_ps - host.offset_ps, low, high)
-            if has_window
-            else None
-        )
-        both = tuple(
+        own = spans.Window(start_ps - host.offset_ps, end_ps - host.offset_ps, low, high)
+        window = own if has_window else None
+        inside = [
             spans.overlapping(host.drawn, events, window)
             for events in (selection.recorded, selection.derived)
-        )
-        parts.append((host, timeline, selection, window, both))
-    n_recorded, n_derived = (sum(len(both[i]) for *_, both in parts) for i in range(2))
+        ]
+        hosts.append(HostMatches(host, timeline, selection, window, inside[0], inside[1]))
+    n_recorded, n_derived = sum(len(one.recorded) for one in hosts), sum(len(one.derived) for one in hosts)
     of = str(params.get("of", "auto"))
-    n_anywhere = sum(len(selection.recorded) for _, _, selection, _, _ in parts)
-    is_derived = of == "derived" or (of == "auto" and not n_anywhere)
-    hosts = tuple(HostMatches(*part, both[int(is_derived)]) for *part, both in parts)
-    return Matches(hosts, n_recorded, n_derived, is_derived and n_derived + n_recorded > 0, start_ps, end_ps)
+    has_recorded = any(len(one.selection.recorded) for one in hosts)
+    has_derived = any(len(one.selection.derived) for one in hosts)
+    is_derived = of == "derived" or (of == "auto" and not has_recorded and has_derived)
+    return Matches(
+        tuple(replace(one, is_derived=is_derived) for one in hosts),
+        n_recorded,
+        n_derived,
+        is_derived,
+        start_ps,
+        end_ps,
+    )
 
 
 def first_rows(key: Int64s, n: int, last_of_equals: bool = False) -> npt.NDArray[np.intp]:

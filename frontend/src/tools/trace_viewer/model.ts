@@ -54,6 +54,8 @@ interface Flow {
 }
 
 export interface TraceWindow {
+  /** The request that it answers. */
+  readonly request: WindowRequest;
   readonly startPs: number;
   readonly endPs: number;
   readonly psPerPx: number;
@@ -232,6 +234,7 @@ export function decodeWindow(payload: Payload, request: WindowRequest): TraceWin
   const counters = decodeCounters(payload);
   const steps = decodeSteps(payload);
   return {
+    request,
     startPs,
     endPs,
     psPerPx: Math.max(endPs - startPs, 1) / request.widthPx,

@@ -126,6 +126,18 @@ function TrackName(props: NameProps): VNode {
       </button>
       {isCounter(track) && <Scale track={track} />}
       <span class="tv-track-acts">
+        {!isCounter(track) && (
+          <button
+            type="button"
+            aria-label={`Totals of ${track.name}`}
+            data-tip="Totals in the window"
+            onClick={() => {
+              timeline.markTrack(track.id);
+            }}
+          >
+            <Icon name="sum" />
+          </button>
+        )}
         <button
           type="button"
           aria-label={`${place.isPinned ? 'Unpin' : 'Pin'} ${track.name}`}

@@ -151,9 +151,7 @@ export class Timeline {
     before.dispose();
     const wasWhole = this.camera.view.startPs <= 0 && this.camera.view.endPs >= this.durationPs;
     await this.start(wasWhole ? null : this.camera.view);
-    const { text, hasArguments } = this.search.query.value;
-    this.search.set({ text: '', hasArguments });
-    this.search.set({ text, hasArguments });
+    this.search.restart();
   }
 
   /** Shifts window, selection and mark by the offset of the remaining hosts. */
@@ -379,6 +377,12 @@ export class Timeline {
     this.mark({ startPs: Math.floor(startPs), endPs: Math.ceil(endPs), trackIds: null, depths: null });
   }
 
+  /** Marks a track over the window: the drawer then shows its totals. */
+  markTrack(id: number): void {
+    const { startPs, endPs } = this.camera.view;
+    this.mark({ startPs: Math.floor(startPs), endPs: Math.ceil(endPs), trackIds: [id], depths: null });
+  }
+
   /** The extent of the current drag; null: none. */
   sketch(draft: Marked | null): void {
     this.frames.draft = draft && { ...stretchOf(draft, this.layout.value), label: labelOf(draft) };
@@ -403,7 +407,7 @@ export class Timeline {
   stepBack(): boolean {
     if (this.marked.value) this.mark(null);
     else if (this.selected.value) this.select(null);
-    else if (this.search.query.value.text) this.search.set({ ...this.search.query.value, text: '' });
+    else if (this.search.isActive) this.search.set('');
     else if (this.tool.value !== 'pan') this.tool.value = 'pan';
     else return false;
     return true;

@@ -27,6 +27,7 @@ from tb_tpuprof.ingest.storage.source import (
 )
 from tb_tpuprof.ingest.xspace.protobuf import MessageSource
 from tb_tpuprof.native import scan
+from tb_tpuprof.native.plain.json_events import JSON
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.stats import StatTable
 from tb_tpuprof.trace.strings import Strings
@@ -125,24 +126,22 @@ def _of_json(trace: Trace, name: str) -> StatTable:
     scanned = scan(data, hot, int.from_bytes(os.urandom(8), "little"), True)
     events, values = scanned["events"], scanned["values"]
     row_of_raw = _rows_of(trace, events["position"])
-    blob, offsets = scanned["blob"], scanned["offsets"]
-    raw = blob.tobytes()
+    items = Strings(scanned["blob"], scanned["offsets"])
     texts = Texts([])
-    ids = np.array(
-        [
-            texts.add(_shown(raw[a:b]))
-            for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
-        ],
-        np.int64,
+    ids = np.array([texts.add(_unescaped(items.bytes_at(i))) for i in range(len(items))], np.int64)
+    is_argument = ((values["kind"] >= schema.DOUBLE) & (values["kind"] <= schema.TEXT)) | (
+        values["kind"] == JSON
     )
-    is_argument = (values["kind"] >= schema.DOUBLE) & (values["kind"] <= schema.TEXT)
     owner = row_of_raw[values["event"]]
     chosen = np.flatnonzero(is_argument & (owner >= 0))
-    key = ids[values["key"][chosen]]
-    kind, value = values["kind"][chosen], values["value"][chosen].astype(np.int64)
-    is_text = kind == schema.TEXT
+    owner, key = owner[chosen], ids[values["key"][chosen]]
+    kind, value = values["kind"][chosen].astype(np.int64), values["value"][chosen].astype(np.int64)
+    is_text, is_json = kind == schema.TEXT, kind == JSON
     value[is_text] = ids[value[is_text]]
-    owner = owner[chosen]
+    distinct, position = np.unique(value[is_json], return_inverse=True)
+    compact = np.array([texts.add(_compact(items.bytes_at(i))) for i in distinct.tolist()], np.int64)
+    value[is_json] = compact[position.reshape(-1)] if len(distinct) else 0
+    kind[is_json] = schema.TEXT
     if name in ("", CATEGORY):
         rows = np.flatnonzero((row_of_raw >= 0) & (events["cat"] >= 0))
         owner = np.concatenate((owner, row_of_raw[rows]))
@@ -159,14 +158,16 @@ def _escaped(name: str) -> bytes:
     return json.dumps(name, ensure_ascii=False)[1:-1].encode("utf-8", "replace")
 
 
-def _shown(text: bytes) -> str:
-    """A text as the page shows it; arrays and objects as compact JSON."""
-    if text[:1] in (b"[", b"{"):
-        try:
-            return str(shown(json.loads(text.decode("utf-8", "replace"), strict=False)))
-        except (ValueError, RecursionError):
-            pass
+def _unescaped(text: bytes) -> str:
     return (without_escapes(text) if b"\\" in text else text).decode("utf-8", "replace")
+
+
+def _compact(text: bytes) -> str:
+    """An array or an object as the page shows it."""
+    try:
+        return str(shown(json.loads(text.decode("utf-8", "replace"), strict=False)))
+    except (ValueError, RecursionError):
+        return text.decode("utf-8", "replace")
 
 
 def _rows_of(trace: Trace, positions: Int64s) -> Int64s:

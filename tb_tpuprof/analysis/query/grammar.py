@@ -166,7 +166,7 @@ class _Parser:
         if match is None:
             return
         word = match[1]
-        like = difflib.get_close_matches(word.lower(), BY_NAME, 1, 0.8)
+        like = difflib.get_close_matches(word.lower(), BY_NAME, 1, 0.75)
         if like:
             raise BadQuery(
                 self.text,

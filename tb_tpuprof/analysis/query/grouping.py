@@ -53,7 +53,7 @@ class Groups:
 
 def grouped(host: HostTimeline, parts: Parts, key: str) -> Groups:
     """Totals of the events' parts by a key: one of KEYS, or `arg.NAME`."""
-    values = values_of(host, parts.events, key)
+    values = _plain_names(host, parts.events) if key == "name" else values_of(host, parts.events, key)
     code = values.of + 1 if (values.of < 0).any() else values.of
     has_none = code is not values.of
     n_codes = values.n_codes + has_none
@@ -91,6 +91,18 @@ def values_of(host: HostTimeline, events: Events, key: str) -> Values:
         trace, columns.file_rows(drawn, events), key.removeprefix(ARGUMENT), host.source
     )
     return Values(code, len(texts), texts.__getitem__)
+
+
+def _plain_names(host: HostTimeline, events: Events) -> Values:
+    """Names without the number of a step: `train` for `train 7`."""
+    trace, drawn = host.trace, host.drawn
+    if columns.are_recorded(drawn, events):
+        code = trace.event_names[trace.events["metadata"][events]]
+    else:
+        code = columns.names(trace, drawn, events)
+        is_file = events < drawn.derived.first_event
+        code[is_file] = trace.event_names[trace.events["metadata"][events[is_file]]]
+    return Values(code, drawn.names.n_names, drawn.names.text)
 
 
 def _of_tracks(host: HostTimeline, events: Events, key: str) -> Values:

@@ -411,14 +411,18 @@ class Scanner:
                 kind = 5
                 start += 1
                 end -= 1
-            elif p[start] == 91 or (p[start] == 123 and self.in_full):
-                kind = 5 if self.in_full or end - start <= MAX_ARRAY_TEXT else 0
+            elif self.in_full and (p[start] == 91 or p[start] == 123):
+                kind = 10
+            elif self.in_full and (p[start] == 116 or p[start] == 102 or p[start] == 110):
+                kind = 5  # true, false, null
+            elif p[start] == 91:
+                kind = 5 if end - start <= MAX_ARRAY_TEXT else 0
             elif p[start] == 116 or p[start] == 102:  # true, false
                 kind = 4
                 value = 1 if p[start] == 116 else 0
             elif p[start] != 123:
                 kind = read_number(p + start, end - start, cython.address(value))
-            if kind == 5:
+            if kind == 5 or kind == 10:
                 value = self.texts.add(p + start, end - start)
                 if value == -2:
                     self.out_of_memory = True

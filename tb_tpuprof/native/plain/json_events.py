@@ -22,7 +22,7 @@ HAS_TIME, HAS_DURATION, BINDS_ENCLOSING, LOCAL_ID, FLOW_IN, FLOW_OUT, HAS_ID, HA
     64,
     128,
 )
-DOUBLE, UINT, INT, TEXT, BIND = 2, 3, 4, 5, 9
+DOUBLE, UINT, INT, TEXT, BIND, JSON = 2, 3, 4, 5, 9, 10
 COLUMNS = {
     "position": np.int64,
     "us": np.int64,
@@ -64,8 +64,8 @@ def scan(
       (`?` for a phase of several); `flags`: the constants above.
     - `values`: columns value, event, key, kind of the arguments in `hot`, and of all arguments of counters
       (C) and metadata (M); a `bind_id` has the kind BIND. Short arrays are texts, as written in the file.
-      Objects of the member `samples` are events of the phase P. `in_full`: arrays and objects of any length,
-      too; if `hot` is empty, all arguments of all events.
+      Objects of the member `samples` are events of the phase P. `in_full`: arrays and objects of any length
+      have the kind JSON, true, false and null are texts; if `hot` is empty, all arguments of all events.
     - `blob`, `offsets`: the strings as written in the file, including escapes; those of `hot` come first,
       then `(bind)`.
     - `members`: (name, start, end) of the other members of the file's object.
@@ -237,7 +237,9 @@ class _Reader:
         if isinstance(value, str):
             return TEXT, self.string(_raw(value))
         if self.in_full and isinstance(value, (list, dict)):
-            return TEXT, self.string(_written(value).encode("utf-8", "surrogateescape"))
+            return JSON, self.string(_written(value).encode("utf-8", "surrogateescape"))
+        if self.in_full and (value is None or isinstance(value, bool)):
+            return TEXT, self.string(json.dumps(value).encode())
         if isinstance(value, list):
             text = json.dumps(value, separators=(",", ":"))
             return (

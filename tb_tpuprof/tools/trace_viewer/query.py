@@ -80,7 +80,11 @@ def _page(
     keys = [_sort_keys(host, order) for host in matches.hosts]
     if order in ("name", "track", "step", "host"):
         keys = _ranked(matches, order)
-    parts = [first_rows(-key if is_descending else key, offset + limit) for key in keys]
+    ties = [None if order == "start" else host.starts(host.events) for host in matches.hosts]
+    parts = [
+        first_rows(-key if is_descending else key, offset + limit, ties=tie)
+        for key, tie in zip(keys, ties, strict=True)
+    ]
     key = np.concatenate([np.empty(0, np.int64), *(k[rows] for k, rows in zip(keys, parts, strict=True))])
     host_of = np.repeat(np.arange(len(parts)), [len(rows) for rows in parts])
     event = np.concatenate(
@@ -131,7 +135,7 @@ def _slices_table(matches: Matches, chosen: list[tuple[int, int]], names: list[s
     filled: dict[str, Values] = {
         "event": numbers["event"],
         "track": numbers["track"],
-        **{name: known_texts(texts[name]) for name in ("host", "track_name", "name", "step")},
+        **{name: known_texts(texts[name]) for name in ("name", "track_name", "host", "step")},
         **{name: numbers[name] for name in ("start_ps", "duration_ps", "self_ps")},
     }
     titles = {f"argument_{i}": name for i, name in enumerate(names, 1)}

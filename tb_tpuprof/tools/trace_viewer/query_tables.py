@@ -8,9 +8,9 @@ MAX_ARGUMENTS = 8
 _OF_SLICES = (
     number("event", "Event", "id", "Id: host_index · 2^40 + row"),
     number("track", "Track", "id", "Id: host_index · 2^24 + line"),
-    text("host", "Host"),
-    text("track_name", "Track name", "Its section and name"),
     text("name", "Name"),
+    text("track_name", "Track name", "Its section and name"),
+    text("host", "Host"),
     text("step", "Step", "The name of the step that it belongs to"),
     number("start_ps", "Start", "ps", "In the view's time"),
     number("duration_ps", "Duration", "ps"),

@@ -135,11 +135,17 @@ def matches_of(view: View, params: Params, query: Query) -> Matches:
     )
 
 
-def first_rows(key: Int64s, n: int, last_of_equals: bool = False) -> npt.NDArray[np.intp]:
-    """Rows of the n smallest keys, ascending; of equal ones the first, or the last, are taken."""
+def first_rows(
+    key: Int64s, n: int, last_of_equals: bool = False, ties: Int64s | None = None
+) -> npt.NDArray[np.intp]:
+    """Rows of the n smallest keys, ascending; of equal ones those of the smallest `ties`, else the first, or
+    the last, are taken.
+    """
     if n >= len(key):
         return np.arange(len(key))
     limit = np.partition(key, n - 1)[n - 1]
     below, equal = np.flatnonzero(key < limit), np.flatnonzero(key == limit)
     n_equal = n - len(below)
+    if ties is not None:
+        equal = equal[first_rows(ties[equal], n_equal)]
     return np.sort(np.concatenate((below, equal[-n_equal:] if last_of_equals else equal[:n_equal])))

@@ -238,9 +238,9 @@ export const TRACE_VIEWER = {
         {
           event: 'number',
           track: 'number',
-          host: 'text',
-          track_name: 'text',
           name: 'text',
+          track_name: 'text',
+          host: 'text',
           step: 'text',
           start_ps: 'number',
           duration_ps: 'number',

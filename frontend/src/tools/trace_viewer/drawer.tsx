@@ -83,7 +83,7 @@ function tabsOf(timeline: Timeline): Shown[] {
   if (search.list.value !== null && search.isActive)
     tabs.push({
       tab: 'results',
-      title: 'Search results',
+      title: 'Found',
       close: () => {
         search.list.value = null;
       },

@@ -16,7 +16,6 @@ import type { Timeline } from './timeline';
 
 /** Slices that are listed at once. */
 const MOST = 5000;
-const LARGEST_FIRST = { ...PLAIN_VIEW, sort: { column: 'total_ps', descending: true } };
 const SLICES = 'slices';
 const OF_LONGEST = /^longest_/;
 const IDS = new Set(['event', 'track']);
@@ -89,7 +88,7 @@ function KindChoice({ search, counts }: { search: Search; counts: Counts }): VNo
     >
       {isDerived
         ? `${plural(nRecorded, 'recorded event')} instead`
-        : `${plural(nDerived, 'more')} on derived tracks`}
+        : `${nDerived.toLocaleString('en-US')} more on derived tracks`}
     </button>
   );
 }
@@ -134,12 +133,15 @@ export function GroupTable({
   by,
   label,
   timeline,
+  sort = 'total_ps',
   onOnly,
 }: {
   answer: Groups;
   by: string;
   label: string;
   timeline: Timeline;
+  /** The column of which the largest come first. */
+  sort?: string;
   /** Leaves only the events of a group. */
   onOnly?(condition: string): void;
 }): VNode {
@@ -149,7 +151,7 @@ export function GroupTable({
     <Table
       data={data}
       label={label}
-      view={LARGEST_FIRST}
+      view={{ ...PLAIN_VIEW, sort: { column: sort, descending: true } }}
       mono={['group']}
       rowsInFull={5}
       maxHeight="100%"

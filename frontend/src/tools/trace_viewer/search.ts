@@ -129,7 +129,7 @@ export class Search {
     const { abort, hits } = this;
     hits.set(drawn, 'requested');
     try {
-      const { flows: _, ...params } = requestParams(drawn.request);
+      const params = requestParams({ ...drawn.request, hasFlows: false });
       const payload = await this.fetch('hits', { ...params, ...this.params }, abort.signal);
       if (abort.signal.aborted) return;
       hits.set(drawn, decodeHits(payload, drawn));

@@ -29,7 +29,7 @@ function Utilization({
   params: Record<string, string>;
   scope: string;
 }): VNode {
-  const { depth_from: _from, depth_to: _to, ...range } = params;
+  const range = Object.fromEntries(Object.entries(params).filter(([name]) => !name.startsWith('depth_')));
   const loaded = useLoaded(`${scope}\n${JSON.stringify(range)}`, scope, async (signal) =>
     utilizationTable(await timeline.ask('utilization', range, signal)),
   );
@@ -100,7 +100,13 @@ export function TotalsPanel({
       )}
       {!isBusy && totals?.table.n_rows === 0 && <p class="muted">Nothing ran there {of}.</p>}
       {!isBusy && totals && totals.table.n_rows > 0 && (
-        <GroupTable answer={totals} by={by.value} label={`Totals by ${by.value}`} timeline={timeline} />
+        <GroupTable
+          answer={totals}
+          by={by.value}
+          label={`Totals by ${by.value}`}
+          timeline={timeline}
+          sort="self_ps"
+        />
       )}
     </div>
   );

@@ -123,10 +123,12 @@ function QueryField({
   const isShown = isOpen.value && hasFocus.value;
   const choose = (item: Completion): void => {
     const next = completed(text, completions, item);
+    // Now, not after the next render: the user types on.
+    if (input.current) input.current.value = next.text;
+    input.current?.setSelectionRange(next.caret, next.caret);
     search.set(next.text, true);
     caret.value = next.caret;
     chosen.value = 0;
-    requestAnimationFrame(() => input.current?.setSelectionRange(next.caret, next.caret));
   };
   const note = (element: HTMLInputElement): void => {
     caret.value = element.selectionStart ?? element.value.length;

@@ -547,7 +547,7 @@ def test_looks(seed: int, pixel_ps: int, origin_ps: int) -> None:
     assert same(*found)
     (line, start, duration, longest, event), (depth, name, n_merged), family, seen = found[0]
     merged = boxes["n_merged"] > 1
-    assert (abs(longest - boxes["longest"]) <= boxes["longest"] / 1024)[merged].all()
+    assert (abs(longest - boxes["longest"]) <= boxes["longest"] / 128)[merged].all()
     assert (longest == 0)[~merged].all()
     assert np.array_equal((start - 1000)[~merged], boxes["start"][~merged])
     assert np.array_equal(duration[~merged], boxes["duration"][~merged])

@@ -447,6 +447,7 @@ export class Timeline {
       durationPs: this.durationPs,
       trackIds,
       hasFlows: this.hasAllFlows.value,
+      boxesPerPx: this.loader.boxesPerPx,
     };
   }
 

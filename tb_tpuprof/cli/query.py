@@ -86,7 +86,11 @@ def run_command(arguments: argparse.Namespace) -> str:
         payload = get_tool("trace_viewer").run(session, arguments.host, params, question)
     if arguments.csv:
         return encode_csv(payload).decode()
-    return encode_json(payload).decode() + "\n" if arguments.json else printable(_text(payload, int(limit)))
+    return (
+        encode_json(payload).decode() + "\n"
+        if arguments.json
+        else printable(_text(payload, int(limit) if limit.isdecimal() else 0))
+    )
 
 
 def _text(payload: Payload, limit: int) -> str:

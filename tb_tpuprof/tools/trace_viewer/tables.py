@@ -61,7 +61,7 @@ BOXES = TableSpec(
             "longest_ps",
             "Longest",
             "ps",
-            "Duration of the longest of several events, to seven binary digits (within 0.8%); 0 for one event",
+            "Duration of the longest of several events, within 0.8%; 0 for one event",
         ),
         text("name", "Name", "Of the event; the longest of several"),
         number(

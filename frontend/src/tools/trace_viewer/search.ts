@@ -118,7 +118,9 @@ export class Search {
    */
   hitsOf(drawn: TraceWindow): WindowHits | null {
     if (!this.isActive || this.error.value) return null;
-    if (this.page.value?.text !== this.text.value) return this.lastHits; // still typing
+    const page = this.page.value;
+    if (page?.text !== this.text.value) return this.lastHits; // still typing
+    if (page.nRecorded + page.nDerived === 0) return null; // nothing to light
     const known = this.hits.get(drawn);
     if (known && known !== 'requested') return (this.lastHits = known);
     if (!known) void this.loadHits(drawn);

@@ -53,7 +53,7 @@ describe('windows', () => {
   it('requests less margin where there are many boxes, and is content with it', () => {
     const dense = { ...wanted(4e5, 5e5), boxesPerPx: 30 };
     const request = planRequest(dense);
-    expect(request.widthPx).toBe(1500);
+    expect(request.widthPx).toBe(1200);
     const answer = at(request.startPs as number, request.endPs as number, 100);
     expect(isComfortable(answer, dense)).toBe(true);
     // The screen itself is always covered.

@@ -10,7 +10,7 @@ export const MAX_WIDTH_PX = 4000;
 const SHARP_WIDTH_PX = 3300;
 
 /** A request is narrowed to about this many boxes (some 5 bytes each), as long as it covers the screen. */
-const MAX_BOXES_ASKED = 45_000;
+const MAX_BOXES_ASKED = 36_000;
 
 /** With more tracks than this, only those in sight are requested. */
 export const ALL_TRACKS_MAX = 200;

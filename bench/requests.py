@@ -26,7 +26,7 @@ QUERIES = (
     "name~^block_1.*MatMul dur>1us",
     "track:Stream dur>5us -name:sgemm",
     "step:100..900 name:forward",
-    "thread:tf_Compute self>1us",
+    "thread:tf_Compute dur>2us name:einsum",
     "dur:1us..20us name:dense",
 )
 

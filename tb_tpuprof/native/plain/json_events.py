@@ -230,16 +230,16 @@ class _Reader:
 
     def argument(self, value: object) -> tuple[int, int]:
         """(kind, value) of an argument; kind 0 if it is not kept."""
+        if self.in_full and isinstance(value, (list, dict)):
+            return JSON, self.string(_written(value).encode("utf-8", "surrogateescape"))
+        if self.in_full and (value is None or isinstance(value, bool)):
+            return TEXT, self.string(json.dumps(value).encode())
         if isinstance(value, bool):
             return INT, int(value)
         if isinstance(value, Number):
             return _number(value)
         if isinstance(value, str):
             return TEXT, self.string(_raw(value))
-        if self.in_full and isinstance(value, (list, dict)):
-            return JSON, self.string(_written(value).encode("utf-8", "surrogateescape"))
-        if self.in_full and (value is None or isinstance(value, bool)):
-            return TEXT, self.string(json.dumps(value).encode())
         if isinstance(value, list):
             text = json.dumps(value, separators=(",", ":"))
             return (

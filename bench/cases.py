@@ -85,6 +85,9 @@ VIEW_WINDOWS = Measure(
     "trace view, 200 random windows, 95th percentile", "trace_viewer", mode="windows", peer=""
 )
 VIEW_SEARCH = Measure("trace view, search, this project alone", "trace_viewer", mode="search", peer="")
+VIEW_QUERY = Measure(
+    "trace view, slowest of five queries, this project alone", "trace_viewer", mode="query", peer=""
+)
 VIEW_ALONE = Measure("trace view, first, this project alone", "trace_viewer", peer="")
 VIEW_FROM_START = Measure("process start to first trace view", "trace_viewer", from_start=True)
 FLEET_COLD, FLEET_REOPEN, FLEET_POD = (
@@ -104,7 +107,7 @@ MEASURES = {
     ),
     SYNTHETIC: (
         *(OVERVIEW_COLD, OP_STATS_COLD, VIEW_FIRST, VIEW_ZOOM, VIEW_FROM_START),
-        *(_alone_of(VIEW_AGAIN), _alone_of(VIEW_REOPEN), VIEW_WINDOWS, VIEW_SEARCH),
+        *(_alone_of(VIEW_AGAIN), _alone_of(VIEW_REOPEN), VIEW_WINDOWS, VIEW_SEARCH, VIEW_QUERY),
     ),
     SYNTHETIC_50M: (VIEW_ALONE, VIEW_WINDOWS),
     EIGHT_HOSTS: (OVERVIEW_COLD, POD_COLD, FLEET_CORES),
@@ -210,6 +213,7 @@ TARGETS = (
     _alone(SYNTHETIC, VIEW_WINDOWS, "≤ 10 ms in the server", own_seconds, MAX_ZOOM_S, "s"),
     _alone(SYNTHETIC, VIEW_WINDOWS, "≤ 10 ms with its compression", server_seconds, MAX_ZOOM_S, "s"),
     _alone(SYNTHETIC, VIEW_SEARCH, "≤ 0.2 s in the server", server_seconds, MAX_SEARCH_S, "s"),
+    _alone(SYNTHETIC, VIEW_QUERY, "≤ 0.2 s in the server", server_seconds, MAX_SEARCH_S, "s"),
     _alone(SYNTHETIC_50M, VIEW_ALONE, "peak memory ≤ 3 × the file", memory_by_file, 3, "×"),
     _at_least(EIGHT_HOSTS, OVERVIEW_COLD, 10),
     _at_least(EIGHT_HOSTS, POD_COLD, 10),

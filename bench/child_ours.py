@@ -40,6 +40,8 @@ class OwnSide:
         params: dict[str, object] = {"width_px": request.width_px}
         if window:
             params |= {"start_ps": int(window[0]), "end_ps": int(window[1])}
+        if search and request.mode == "query":
+            return Answer(encode_columns(tool.run(self.session, [request.host], {"query": search}, "slices")))
         if search:
             matches = tool.run(self.session, [request.host], {"text": search}, "search")
             return Answer(encode_columns(matches))

@@ -10,6 +10,7 @@
                    ├─ EventNotFound      no event or track of that id              404   4
                    ├─ ToolUnavailable    the run lacks the data the tool needs     409   5
                    ├─ BadParameter       a parameter's value is not allowed        400   2
+                   ├─ BadQuery           a query of events cannot be read          400   2
                    ├─ TooLarge           the response would exceed a limit         413   2
                    ├─ StorageError       a file or folder cannot be reached        404   4
                    ├─ ExecutorFailed     processes or cluster gone                 502   1
@@ -214,6 +215,22 @@ class BadParameter(ProfilerError):
     def __init__(self, name: str, value: object, allowed: str) -> None:
         super().__init__(f"The parameter {name} cannot be {str(value)[:80]!r}.", f"Allowed: {allowed}.")
         self.parameter = name
+
+
+class BadQuery(ProfilerError):
+    """A query that cannot be read or answered; `position` is the index of the character where."""
+
+    kind = "bad_query"
+    http_status = 400
+    exit_code = 2
+    parameter = "query"
+    _SHOWN = 24
+
+    def __init__(self, query: str, position: int, reason: str, remedy: str) -> None:
+        rest = query[position : position + self._SHOWN]
+        place = f"at character {position + 1}, {rest!r}" if rest.strip() else "at its end"
+        super().__init__(f"The query cannot be read {place}: {reason}.", remedy)
+        self.position = position
 
 
 class TooLarge(ProfilerError):

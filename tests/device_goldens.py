@@ -222,6 +222,13 @@ def _trace_viewer(page: Answer, session: Session) -> Iterator[Request]:
     yield "totals", {**part, "depth_to": 1}
     yield "totals", {}
     yield "minimap", {"width_px": 12}
+    yield "slices", {**part, "query": "dur>1us -name:launch", "sort": "dur", "descending": True, "limit": 5}
+    yield "groups", {**part, "by": "track"}
+    yield "groups", {"query": "self>0", "by": "step", "limit": 5}
+    yield "groups", {"of": "derived", "by": "category", "limit": 5}
+    yield "hits", {**part, "query": "name~[aeiou]", "width_px": 12}
+    yield "utilization", part
+    yield "fields", {}
     yield "search", {"text": "e", "limit": 5}
     yield "search", {"text": "1", "in_args": True, "limit": 5}
     events = _column(

@@ -42,7 +42,14 @@ def printable(text: str) -> str:
 
 
 def _table(table: Table) -> str:
-    columns = [_cells(column) for column in table.columns]
+    text = table_text(table, MAX_ROWS)
+    more = table.n_rows - MAX_ROWS
+    return f"{text}\n… and {more:,} more rows (--format csv shows all)" if more > 0 else text
+
+
+def table_text(table: Table, max_rows: int) -> str:
+    """A table's title, header and first rows, aligned."""
+    columns = [_cells(column, max_rows) for column in table.columns]
     headers = [column.title for column in table.columns]
     widths = [max([len(header), *map(len, cells)]) for header, cells in zip(headers, columns, strict=True)]
     is_text = [column.strings is not None for column in table.columns]
@@ -51,14 +58,11 @@ def _table(table: Table) -> str:
         "  ".join(_aligned(*cell) for cell in zip(row, widths, is_text, strict=True)).rstrip() for row in rows
     ]
     lines.insert(1, "  ".join("─" * width for width in widths))
-    more = table.n_rows - MAX_ROWS
-    if more > 0:
-        lines.append(f"… and {more:,} more rows (--format csv shows all)")
     return "\n".join([f"{table.title}{'  (' + table.note + ')' if table.note else ''}", *lines])
 
 
-def _cells(column: Column) -> list[str]:
-    values = column.values[:MAX_ROWS].tolist()
+def _cells(column: Column, max_rows: int) -> list[str]:
+    values = column.values[:max_rows].tolist()
     if column.strings is None:
         return [format_value(value, column.unit) for value in values]
     texts = [column.strings[code] if code >= 0 else "—" for code in values]

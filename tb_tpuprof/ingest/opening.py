@@ -33,11 +33,11 @@ if IS_COMPILED:  # imported with the plugin, so that the first request does not 
 _NO_EVENTS = b"\x22\x00"  # an XSpace that contains only a host without a name
 
 
-def open_trace(path: str, is_outline: bool = False) -> Trace:
+def open_trace(path: str, is_outline: bool = False, stats: frozenset[str] | None = None) -> Trace:
     """Decode one host's file, plain or gzipped. Raises StorageError or TraceFormatError.
 
     An outline has at least the planes with their stats and the programs; with it, large files open in a
-    moment.
+    moment. `stats`: the stats of an XSpace's events to decode instead of those that analyses read.
     """
     state = file_state(path)
     if is_program(path):
@@ -49,7 +49,7 @@ def open_trace(path: str, is_outline: bool = False) -> Trace:
         part = PartialFile(path, is_outline)
         kind = _other_kind(part.data, path)
         if kind is None and _is_whole(part.data):
-            return _decoded(part, path, host_of(path), FileSource(state), is_outline)
+            return _decoded(part, path, host_of(path), FileSource(state), is_outline, stats=stats)
         part.release()
         if kind not in (None, kinds.OLD_TRACE):
             raise NotATrace(path, kind.what, kind.remedy)
@@ -67,17 +67,20 @@ def open_trace(path: str, is_outline: bool = False) -> Trace:
         data = intact.data
     file = FileBytes(data)
     del data
-    return _decoded(file, path, host_of(path), source, is_outline, intact.damage if intact else "")
+    return _decoded(file, path, host_of(path), source, is_outline, intact.damage if intact else "", stats)
 
 
 def _is_whole(data: npt.NDArray[np.uint8]) -> bool:
     return bool(fields(data, 0, len(data))[1] < 0)
 
 
-def trace_of_bytes(xspace: bytes | memoryview, host: str) -> Trace:
+def trace_of_bytes(
+    xspace: bytes | memoryview | npt.NDArray[np.uint8], host: str, stats: frozenset[str] | None = None
+) -> Trace:
     """Decode an XSpace that is in memory; errors name the host instead of a path. Raises TraceFormatError."""
     data = np.frombuffer(xspace, np.uint8)
-    return _decoded(FileBytes(data), host, host, BytesSource(FileState(host, len(data), 0), data))
+    source = BytesSource(FileState(host, len(data), 0), data)
+    return _decoded(FileBytes(data), host, host, source, stats=stats)
 
 
 def _other_kind(data: npt.NDArray[np.uint8], path: str) -> kinds.FileKind | None:
@@ -118,14 +121,20 @@ def _decoded_json(data: npt.NDArray[np.uint8], state: FileState, was_packed: boo
 
 
 def _decoded(
-    file: FileBytes, path: str, host: str, source: TraceSource, is_outline: bool = False, damage: str = ""
+    file: FileBytes,
+    path: str,
+    host: str,
+    source: TraceSource,
+    is_outline: bool = False,
+    damage: str = "",
+    stats: frozenset[str] | None = None,
 ) -> Trace:
     """The trace of an XSpace. `damage`: what its file lacks."""
     if not IS_COMPILED:
         from tb_tpuprof.ingest.xspace.protobuf import decode_protobuf
 
-        return decode_protobuf(file.data, path, host, damage)
+        return decode_protobuf(file.data, path, host, damage, stats)
     try:
-        return decode(file, path, host, source, is_outline, damage)
+        return decode(file, path, host, source, is_outline, damage, stats)
     finally:
         file.release()

@@ -45,6 +45,11 @@ class StatsByKey(Protocol):
         """Memory of all columns."""
         ...
 
+    @property
+    def keys(self) -> list[int]:
+        """The keys (string ids), ascending."""
+        ...
+
     def columns(self, key: int) -> StatColumns | None:
         """The columns of one key (a string id); None if no stat has it."""
         ...
@@ -96,6 +101,19 @@ class StatTable:
         # Another dtype would copy all the keys.
         first, last = np.searchsorted(keys, np.array([string, string + 1], keys.dtype))
         return slice(int(first), int(last))
+
+    def columns(self, key: str) -> StatColumns:
+        """All stats of a key, of any kind; do not write to them."""
+        return self._of(key)
+
+    def names(self) -> list[str]:
+        """The names of all keys."""
+        keys = np.unique(self.table["key"]).tolist() if self._is_table else self.stats.keys  # type: ignore[union-attr]
+        return [self.strings.get(key) for key in keys]
+
+    @property
+    def _is_table(self) -> bool:
+        return isinstance(self.stats, Table) or "table" in self.__dict__
 
     def has(self, key: str) -> bool:
         """Whether any row has the stat."""
@@ -200,10 +218,14 @@ class StatTable:
     def text_at(self, row: int) -> str:
         """The value of one row of the table as text."""
         kind, value = int(self.table["kind"][row]), self.table["value"][row]
+        return self.value_text(value, kind, int(self.table["size"][row]))
+
+    def value_text(self, value: np.int64, kind: int, size_bytes: int) -> str:
+        """A value of STATS as text."""
         if kind == TEXT:
             return self.strings.get(int(value))
         if kind == BYTES:
-            return f"({int(self.table['size'][row])} bytes)"
+            return f"({size_bytes} bytes)"
         return str(
             value.view(np.float64) if kind == DOUBLE else value.view(np.uint64) if kind == UINT else value
         )

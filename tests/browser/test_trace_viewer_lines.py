@@ -53,7 +53,7 @@ def test_launches_of_a_step_are_shown(page: Page, server: Server) -> None:
     frame = frame_of(page)
     names = frame.locator(".tv-section").first.locator(".tv-track .tv-name")
     expect(names).to_have_text(["Steps", "Launch Stats", "Stream #7(Compute)", "SM Active (%)", "Balance"])
-    frame.get_by_role("searchbox").press("Enter")
+    frame.get_by_role("combobox", name="Find events").press("Enter")
     details = frame.locator(".tv-details")
     expect(details.locator("h2")).to_have_text("Launch Stats for train 1")
     expect(details).to_contain_text(re.compile(r"num_launches\s*1"))

@@ -15,7 +15,6 @@ import numpy.typing as npt
 import pytest
 from playwright.sync_api import Page, expect
 
-from tb_tpuprof.trace.schema import TEXT
 from tb_tpuprof.trace.trace import Trace
 from tests.browser.conftest import Server
 from tests.browser.test_trace_viewer_hands import (
@@ -228,7 +227,7 @@ def test_totals_of_an_interval_are_those_of_the_trace(
     with (tmp_path / "totals.csv").open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.reader(file))
     heads = rows[0]
-    row_of = {row[heads.index("name")]: row for row in rows[1:]}
+    row_of = {row[heads.index("group")]: row for row in rows[1:]}
     assert row_of.keys() == durations.keys()
     for name, parts in durations.items():
         row = row_of[name]
@@ -248,17 +247,18 @@ def test_a_search_in_arguments_counts_matches_beyond_names(page: Page, server: S
     text = "MKLcpu"
     names = names_of(trace)
     by_name = {event for event, name in enumerate(names) if text.lower() in name.lower()}
-    stats = trace.event_stats.table
-    is_text = stats["kind"] == TEXT
-    pairs = zip(stats["owner"][is_text].tolist(), stats["value"][is_text].tolist(), strict=True)
-    by_argument = {owner for owner, value in pairs if text.lower() in trace.strings.get(value).lower()}
+    by_argument = {
+        event
+        for event in range(trace.n_events)
+        if any(text.lower() in str(value).lower() for _, value in trace.source.event_stats(trace, event))
+    }
     assert len(by_argument - by_name) > 100
     frame = open_viewer(page, server, q=text)
     status = frame.locator(".tv-status")
     expect(status).to_have_text(f"{len(by_name):,}" if by_name else "No match")
-    frame.get_by_role("checkbox", name="arguments").check()
-    expect(status).to_have_text(f"{len(by_name | by_argument):,}")
-    expect_state(page, q=text, qargs="1")
-    status.click()
-    matches_region = frame.get_by_role("region", name="Matches")
-    expect(matches_region.get_by_role("heading")).to_contain_text(f"{len(by_name | by_argument):,} matches")
+    # A link from before the query language, then the same in the language.
+    frame = open_viewer(page, server, q=text, qargs="1")
+    expect(frame.locator(".tv-status")).to_have_text(f"{len(by_name | by_argument):,}")
+    expect_state(page, q=f'any:"{text}"')
+    frame.locator(".tv-status").click()
+    expect(frame.locator(".tv-results-bar b")).to_contain_text(f"{len(by_name | by_argument):,} events · ")

@@ -341,7 +341,7 @@ def test_the_keyboard_reaches_everything_in_order(page: Page, server: Server) ->
             frame.locator(":focus").evaluate("(e) => e.getAttribute('aria-label') || e.textContent.trim()")
         )
         page.keyboard.press("Tab")
-    labels = ["Select", "Search event names", "Zoom out", "Tracks", "Save the view"]
+    labels = ["Select", "Find events", "Zoom out", "Tracks", "Save the view"]
     places = [next(i for i, name in enumerate(reached) if name.startswith(each)) for each in labels]
     assert places == sorted(places)
     assert any(name.startswith("Timeline") for name in reached)

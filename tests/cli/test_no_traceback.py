@@ -24,6 +24,7 @@ COMMANDS = [
     ["runs", "{logdir}"],
     ["tools", "{run}"],
     ["why", "{run}"],
+    ["query", "{run}", "dur>1us", "--group", "name"],
     ["schema"],
     *(["show", tool.name, "{run}"] for tool in TOOLS),
 ]

@@ -23,6 +23,7 @@ from tb_tpuprof.errors import ProfilerError
 from tb_tpuprof.native import IS_COMPILED
 from tb_tpuprof.native.plain import json_events as plain_json_events
 from tb_tpuprof.native.plain import pairing as plain_pairing
+from tb_tpuprof.native.plain.json_events import JSON
 from tests.ingest.chrome_files import opened, plain_durations, ps, rows
 
 NAMES = st.sampled_from(["a", "b", "kernel<int>", 'q"uote', "back\\slash", "é", "雪\n", ""])
@@ -84,7 +85,7 @@ def normal(found: dict[str, Any]) -> dict[str, Any]:
     for value, event, key, kind in zip(
         *(found["values"][name].tolist() for name in ("value", "event", "key", "kind")), strict=True
     ):
-        shown = _flat(texts[value]) if kind == 5 else value
+        shown = _flat(texts[value]) if kind in (5, JSON) else value
         values.append((shown, event, _text(texts[key]), kind))
     rest = {name: found[name] for name in ("members", "bad", "is_open", "n_others")}
     return {"columns": columns, "values": values, **rest}
@@ -94,7 +95,7 @@ def _flat(raw: bytes) -> str:
     """A text; of an array only what neither spaces, quotes nor escapes make different."""
     return (
         re.sub(r"\\u[0-9a-f]{4}|\\n|[^ -~]|[\s\"\\]", "", raw.decode("utf-8", "replace"))
-        if raw[:1] == b"["
+        if raw[:1] in (b"[", b"{")
         else _text(raw)
     )
 
@@ -112,6 +113,9 @@ def same_by_both(data: bytes) -> None:
     array = np.frombuffer(data, np.uint8)
     hot = [b"a", b"kernel<int>"]
     assert normal(json_events.scan(array, hot, 5)) == normal(plain_json_events.scan(array, hot, 5))
+    for some in (hot, []):
+        in_full = json_events.scan(array, some, 5, True)
+        assert normal(in_full) == normal(plain_json_events.scan(array, some, 5, True))
 
 
 @pytest.mark.skipif(not IS_COMPILED, reason="the extension is not built: there is nothing to compare")

@@ -136,6 +136,8 @@ export function drawMinimap(
   view: Viewport,
   durationPs: number,
   look: MinimapLook,
+  /** Starts and ends of stretches with search hits. */
+  hitStretches: Float64Array = new Float64Array(0),
 ): void {
   const context = canvas.getContext('2d');
   if (!context) return;
@@ -148,7 +150,24 @@ export function drawMinimap(
     context.fill(silhouetteOf(share, size));
   }
   context.globalAlpha = 1;
+  drawHitBars(context, size, hitStretches, durationPs, look);
   drawHandle(context, size, view, durationPs, look);
+}
+
+function drawHitBars(
+  context: CanvasRenderingContext2D,
+  size: MinimapSize,
+  stretches: Float64Array,
+  durationPs: number,
+  look: MinimapLook,
+): void {
+  const perPs = size.widthPx / Math.max(durationPs, 1);
+  context.fillStyle = cssOf(look.accent);
+  for (let i = 0; i + 1 < stretches.length; i += 2) {
+    const left = (stretches[i] as number) * perPs;
+    const width = Math.max(1.5, (stretches[i + 1] as number) * perPs - left);
+    context.fillRect(left, 3, width, size.heightPx - 6);
+  }
 }
 
 function drawHandle(

@@ -52,9 +52,10 @@ export interface Arrow {
   readonly isOwn: boolean;
 }
 
-/** Start of a search hit and the height of its mark. They are sorted by height and time. */
+/** A stretch of search hits and the height of its mark. They are sorted by height and time. */
 export interface Hit {
-  readonly timePs: number;
+  readonly startPs: number;
+  readonly endPs: number;
   readonly y: number;
   readonly height: number;
 }
@@ -78,6 +79,8 @@ export interface Marks {
   readonly stretch: Stretch | null;
   readonly arrows: readonly Arrow[];
   readonly hits: readonly Hit[];
+  /** Starts and ends of stretches with hits on any track, marked on the ruler. */
+  readonly hitStretches: Float64Array;
   readonly areas: readonly Area[];
   /** The edge between pinned rows and the scrolled ones; 0: nothing is pinned. */
   readonly pinnedBottomPx: number;
@@ -212,15 +215,31 @@ export function drawHits(
 ): void {
   const x = xOf(frame);
   context.fillStyle = cssOf(theme.hit);
-  let last = '';
-  for (const { timePs, y, height } of hits) {
-    const pixel = Math.floor(x(timePs));
+  for (const { startPs, endPs, y, height } of hits) {
+    const left = Math.max(Math.floor(x(startPs)), -2);
+    const right = Math.min(Math.ceil(x(endPs)), frame.widthPx + 2);
     const top = y - band.scrollPx;
-    if (pixel < -2 || pixel > frame.widthPx || top > band.bottomPx || top + height < band.topPx) continue;
-    // Thousands may fall on one pixel.
-    const position = `${String(pixel)},${String(top)}`;
-    if (position !== last) context.fillRect(pixel, top - 1, 2, height + 2);
-    last = position;
+    if (right < 0 || left > frame.widthPx || top > band.bottomPx || top + height < band.topPx) continue;
+    context.fillRect(left, top - 1, Math.max(2, right - left), height + 2);
+  }
+}
+
+const HIT_BAR_PX = 4;
+
+/** Where the window has search hits on any track, along the lower edge of the ruler. */
+export function drawHitStretches(
+  context: CanvasRenderingContext2D,
+  frame: Frame,
+  stretches: Float64Array,
+  theme: StageTheme,
+): void {
+  const x = xOf(frame);
+  context.fillStyle = cssOf(theme.hit);
+  for (let i = 0; i + 1 < stretches.length; i += 2) {
+    const left = Math.max(x(stretches[i] as number), -2);
+    const right = Math.min(x(stretches[i + 1] as number), frame.widthPx + 2);
+    if (right >= 0 && left <= frame.widthPx)
+      context.fillRect(left, RULER_PX - HIT_BAR_PX, Math.max(1.5, right - left), HIT_BAR_PX);
   }
 }
 

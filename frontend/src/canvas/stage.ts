@@ -13,6 +13,7 @@ import {
   drawArrows,
   drawGrid,
   drawHits,
+  drawHitStretches,
   drawOutline,
   drawRuler,
   drawSteps,
@@ -175,6 +176,7 @@ export class Stage {
       ink.fillRect(0, marks.pinnedBottomPx - 1, frame.widthPx, 1);
     }
     drawRuler(ink, frame, ruler, topPx, theme);
+    drawHitStretches(ink, frame, marks.hitStretches, theme);
     if (marks.stepRow && this.fitter) drawStepRow(ink, frame, marks.stepRow, this.fitter, theme);
     if (marks.stretch) drawStretchLabel(ink, frame, marks.stretch, topPx, theme);
   }

@@ -39,7 +39,7 @@ def step_marks(trace: Trace) -> StepMarks:
         local = line - layer.first_line
         events = np.arange(layer.line_offsets[local], layer.line_offsets[local + 1])
         name = event_names(trace, drawn, layer, events)
-        number = np.array([_number(drawn.names.text(i)) for i in name.tolist()], np.int64)
+        number = np.array([number_in_name(drawn.names.text(i)) for i in name.tolist()], np.int64)
         return StepMarks(number, layer.start_ps[events], layer.duration_ps[events], name)
     owner, value = first_ints(trace, "step_num")
     is_root = values_at(owner, *first_ints(trace, "_r"), 0) > 0
@@ -56,7 +56,7 @@ def step_marks(trace: Trace) -> StepMarks:
     )
 
 
-def _number(name: str) -> int:
+def number_in_name(name: str) -> int:
     """The step number in a step's name: `train 131`, `17`; -1 if there is none."""
     last = name.rpartition(" ")[2]
     return int(last) if last.isascii() and last.isdigit() and len(last) < 16 else -1

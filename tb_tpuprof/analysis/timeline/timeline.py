@@ -95,3 +95,21 @@ def event_names(
         )
         return names
     return drawn.names.of_events(events, trace.events["metadata"][events])
+
+
+def starts_of(drawn: Timeline, events: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Starts in ps of events of either layer."""
+    is_derived = events >= drawn.derived.first_event
+    start = np.empty(len(events), np.int64)
+    start[~is_derived] = drawn.file.start_ps[events[~is_derived]]
+    start[is_derived] = drawn.derived.start_ps[events[is_derived] - drawn.derived.first_event]
+    return start
+
+
+def durations_of(drawn: Timeline, events: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Durations in ps of events of either layer."""
+    is_derived = events >= drawn.derived.first_event
+    duration = np.empty(len(events), np.int64)
+    duration[~is_derived] = drawn.file.duration_ps[events[~is_derived]]
+    duration[is_derived] = drawn.derived.duration_ps[events[is_derived] - drawn.derived.first_event]
+    return duration

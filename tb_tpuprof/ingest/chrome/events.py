@@ -242,7 +242,7 @@ def _unescaped(
     id_of = {text: i for i, text in reversed(list(enumerate(items)))}
     new_id = np.arange(len(items), dtype=np.int32)
     for i in escaped:
-        items[i] = _without_escapes(items[i])
+        items[i] = without_escapes(items[i])
         new_id[i] = id_of.setdefault(items[i], i)
     for name in ("name", "cat", "pid", "tid"):
         columns[name] = np.where(columns[name] >= 0, new_id[columns[name]], -1).astype(np.int32)
@@ -252,7 +252,8 @@ def _unescaped(
     return Texts(items), columns, values
 
 
-def _without_escapes(text: bytes) -> bytes:
+def without_escapes(text: bytes) -> bytes:
+    """The text of a JSON string, from what stands between its quotes."""
     try:
         decoded = json.loads(f'"{text.decode("utf-8", "replace")}"', strict=False)
     except ValueError:

@@ -114,9 +114,11 @@ def decode(
     source: TraceSource,
     is_outline: bool = False,
     damage: str = "",
+    stats: frozenset[str] | None = None,
 ) -> Trace:
     """Decode a whole XSpace. Releases the file's bytes as soon as possible. Raises TraceFormatError if they
-    are not an XSpace. `damage`: what the file lacks, if it is only the intact part of one.
+    are not an XSpace. `damage`: what the file lacks, if it is only the intact part of one. `stats`: the stats
+    of events to decode instead of those that analyses read.
 
     An outline has the planes with their stats, and the metadata of planes with programs; no lines and no
     events.
@@ -140,7 +142,7 @@ def decode(
             "Profile for a shorter time.",
         )
     info = replace(_info(file.data, top, path, host), is_outline=is_outline, damage=damage)
-    return _Assembly(file, planes, lines, strings).trace(file, info, source)
+    return _Assembly(file, planes, lines, strings).trace(file, info, source, stats)
 
 
 def _frame(data: npt.NDArray[np.uint8], path: str) -> Ints:
@@ -258,12 +260,18 @@ class _Assembly:
             part: Decoder(tuple(self.events.values()), n_keys) for part in ("metadata", "plane")
         }
 
-    def trace(self, file: FileBytes, info: TraceInfo, source: TraceSource) -> Trace:
+    def trace(
+        self,
+        file: FileBytes,
+        info: TraceInfo,
+        source: TraceSource,
+        chosen_stats: frozenset[str] | None = None,
+    ) -> Trace:
         """The whole trace. Decodes in the order of dependencies; releases the file's bytes as soon as they
         have been read.
         """
         start_ns = self._start_ns()
-        is_hot = self._hot_stats(file.data)
+        is_hot = self._hot_stats(file.data, chosen_stats)
         lines, in_order = self.lines.read(
             start_ns,
             lambda plane, decoder, keeps_all: self._open_plane(plane, decoder, None if keeps_all else is_hot),
@@ -330,13 +338,13 @@ class _Assembly:
         times = line_parts.timestamps_ns[line_parts.n_events > 0]
         return int(times.min()) if len(times) else 0
 
-    def _hot_stats(self, data: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
-        """For each string so far, whether it is the name of a stat to decode on opening."""
+    def _hot_stats(self, data: npt.NDArray[np.uint8], chosen: frozenset[str] | None) -> npt.NDArray[np.bool_]:
+        """For each string so far, whether it is the name of a stat to decode: a `chosen` one, or, if none are
+        given, one to decode on opening.
+        """
         plane_names = self.strings.texts(data, np.array([plane.name for plane in self.planes], np.int64))
-        hot = {
-            name.encode()
-            for name in schema.hot_stats([name.decode("utf-8", "replace") for name in plane_names])
-        }
+        names = schema.hot_stats([name.decode("utf-8", "replace") for name in plane_names])
+        hot = {name.encode() for name in (names if chosen is None else chosen)}
         return self._names_matching(
             data, [p.first_stat_name + np.arange(len(p.stat_ids)) for p in self.planes], hot.__contains__
         )

@@ -100,9 +100,16 @@ class MessageSource:
         return [(name, value.decode("utf-8", "replace") if isinstance(value, bytes) else value)]
 
 
-def decode_protobuf(data: npt.NDArray[np.uint8], path: str, host: str, damage: str = "") -> Trace:
+def decode_protobuf(
+    data: npt.NDArray[np.uint8],
+    path: str,
+    host: str,
+    damage: str = "",
+    stats: frozenset[str] | None = None,
+) -> Trace:
     """Decode a whole XSpace. Raises TraceFormatError if the bytes are not one. `damage`: what the file lacks,
-    if it is only the intact part of one.
+    if it is only the intact part of one. `stats`: the stats of events to decode instead of those that
+    analyses read.
     """
     if not len(data):
         raise TraceFormatError(path, -1, "is empty")
@@ -127,6 +134,7 @@ def decode_protobuf(data: npt.NDArray[np.uint8], path: str, host: str, damage: s
         space,
         names,
         TraceInfo(host, path, len(data), start_ns, damage=damage, n_damaged=int(bool(damage))),
+        stats,
     )
 
 
@@ -212,11 +220,15 @@ def _stats(
     return stat_rows
 
 
-def _trace(rows: _Rows, space: Any, names: list[dict[int, bytes]], info: TraceInfo) -> Trace:
-    hot_names = {
-        name.encode()
-        for name in schema.hot_stats(plane.name.decode("utf-8", "replace") for plane in space.planes)
-    }
+def _trace(
+    rows: _Rows,
+    space: Any,
+    names: list[dict[int, bytes]],
+    info: TraceInfo,
+    chosen_stats: frozenset[str] | None,
+) -> Trace:
+    hot = schema.hot_stats(plane.name.decode("utf-8", "replace") for plane in space.planes)
+    hot_names = {name.encode() for name in (hot if chosen_stats is None else chosen_stats)}
     lines: list[Any] = []
     events: list[Any] = []
     stats: list[tuple[int, ...]] = []

@@ -81,12 +81,14 @@ class Scanner:
     bad = cython.declare(int64_t, visibility="readonly")
     is_open = cython.declare(cython.bint, visibility="readonly")
     out_of_memory: cython.bint
+    in_full: cython.bint
     members = cython.declare(list, visibility="readonly")
     blank: EventRow
     opened: int64_t
 
-    def __cinit__(self, data, hot, seed):
+    def __cinit__(self, data, hot, seed, in_full):
         self.data = data
+        self.in_full = in_full
         self.limit = self.data.shape[0]
         self.p = cython.address(self.data[0]) if self.limit else cython.NULL
         self.seed = seed
@@ -240,7 +242,7 @@ class Scanner:
                 self.n_values = n_values
                 extra.args = start
                 row.flags |= 128
-                pos = self.read_args(start, False)
+                pos = self.read_args(start, self.in_full and self.n_hot == 0)
             else:
                 pos = skip(p, start, self.limit)
                 if pos >= 0:
@@ -409,6 +411,10 @@ class Scanner:
                 kind = 5
                 start += 1
                 end -= 1
+            elif self.in_full and (p[start] == 91 or p[start] == 123):
+                kind = 10
+            elif self.in_full and (p[start] == 116 or p[start] == 102 or p[start] == 110):
+                kind = 5  # true, false, null
             elif p[start] == 91:
                 kind = 5 if end - start <= MAX_ARRAY_TEXT else 0
             elif p[start] == 116 or p[start] == 102:  # true, false
@@ -416,7 +422,7 @@ class Scanner:
                 value = 1 if p[start] == 116 else 0
             elif p[start] != 123:
                 kind = read_number(p + start, end - start, cython.address(value))
-            if kind == 5:
+            if kind == 5 or kind == 10:
                 value = self.texts.add(p + start, end - start)
                 if value == -2:
                     self.out_of_memory = True
@@ -527,9 +533,9 @@ def _columns(chunks, kind, n, names):
     return columns
 
 
-def scan(data, hot, seed):
+def scan(data, hot, seed, in_full=False):
     """See the twin."""
-    scanner = Scanner(data, hot, seed)
+    scanner = Scanner(data, hot, seed, in_full)
     scanner.scan()
     blob, offsets = scanner.take_texts()
     return {

@@ -19,7 +19,7 @@ Box = cython.struct(
     unused=int32_t,
 )
 KEEP = cython.declare(uint8_t, 255)
-DIGITS = cython.declare(cython.int, 10)
+DIGITS = cython.declare(cython.int, 7)
 AHEAD = cython.declare(int64_t, 24)  # how many boxes ahead keys are prefetched
 EXACT = cython.declare(int64_t, 9007199254740991)
 TILE = cython.declare(int64_t, 512)  # numbers in `in_planes` at a time
@@ -192,7 +192,7 @@ def pair_of(begin: int64_t, pair_ps: int64_t, pixel_ps: int64_t) -> int64_t:
 @cython.nogil
 @cython.exceptval(check=False)
 def rounded(value: int64_t) -> int64_t:
-    """A number rounded to ten binary digits, halves upward."""
+    """A number rounded to seven binary digits, halves upward."""
     shift: cython.int = max(bits(value) - DIGITS, 0)
     return ((value + ((cython.cast(int64_t, 1) << shift) >> 1)) >> shift) << shift
 

@@ -74,42 +74,6 @@ def histogram(
     return counts
 
 
-def matches(
-    metadata: cython.const[int32_t][::1],
-    wanted: cython.const[uint8_t][::1],
-    extra: cython.const[uint8_t][::1],
-    bounds: cython.const[int64_t][:, ::1],
-    limit: int64_t,
-    backward: cython.bint,
-):
-    """The first (or last) wanted events of each range of events; see `plain.tallies.matches`."""
-    rows = np.empty(0, np.int64)
-    parts = []
-    line: int64_t
-    i: int64_t
-    n: int64_t
-    step: int64_t = -1 if backward else 1
-    stop: int64_t
-    m: int32_t
-    has_extra: cython.bint = extra.shape[0] > 0
-    buffer = np.empty(limit, np.int64)
-    out: int64_t[::1] = buffer
-    for line in range(bounds.shape[0]):
-        n = 0
-        i = bounds[line, 1] - 1 if backward else bounds[line, 0]
-        stop = bounds[line, 0] - 1 if backward else bounds[line, 1]
-        with cython.nogil:
-            while i != stop and n < limit:
-                m = metadata[i]
-                if (0 <= m < wanted.shape[0] and wanted[m] != 0) or (has_extra and extra[i] != 0):
-                    out[n] = i
-                    n += 1
-                i += step
-        if n:
-            parts.append(buffer[:n].copy())
-    return np.concatenate(parts) if parts else rows
-
-
 @cython.final
 @cython.cclass
 class _Totals:

@@ -22,7 +22,7 @@ HAS_TIME, HAS_DURATION, BINDS_ENCLOSING, LOCAL_ID, FLOW_IN, FLOW_OUT, HAS_ID, HA
     64,
     128,
 )
-DOUBLE, UINT, INT, TEXT, BIND = 2, 3, 4, 5, 9
+DOUBLE, UINT, INT, TEXT, BIND, JSON = 2, 3, 4, 5, 9, 10
 COLUMNS = {
     "position": np.int64,
     "us": np.int64,
@@ -53,7 +53,9 @@ class Number(str):
 _DECODER = json.JSONDecoder(strict=False, parse_int=Number, parse_float=Number, parse_constant=Number)
 
 
-def scan(data: npt.NDArray[np.uint8], hot: Sequence[bytes], seed: int) -> dict[str, Any]:
+def scan(
+    data: npt.NDArray[np.uint8], hot: Sequence[bytes], seed: int, in_full: bool = False
+) -> dict[str, Any]:
     """All events of a Chrome trace, as a dict of
 
     - `events`: columns with a row per event that has a `ph`. `position`: its offset in the file; `us` and
@@ -62,18 +64,20 @@ def scan(data: npt.NDArray[np.uint8], hot: Sequence[bytes], seed: int) -> dict[s
       (`?` for a phase of several); `flags`: the constants above.
     - `values`: columns value, event, key, kind of the arguments in `hot`, and of all arguments of counters
       (C) and metadata (M); a `bind_id` has the kind BIND. Short arrays are texts, as written in the file.
-      Objects of the member `samples` are events of the phase P.
+      Objects of the member `samples` are events of the phase P. `in_full`: arrays and objects of any length
+      have the kind JSON, true, false and null are texts; if `hot` is empty, all arguments of all events.
     - `blob`, `offsets`: the strings as written in the file, including escapes; those of `hot` come first,
       then `(bind)`.
     - `members`: (name, start, end) of the other members of the file's object.
     - `bad`: the offset at which the file is damaged or cut off, else -1; `is_open`: an array without its
       closing bracket, which is allowed; `n_others`: the number of array elements that are not events.
     """
-    return _Reader(data, hot).read()
+    return _Reader(data, hot, in_full).read()
 
 
 class _Reader:
-    def __init__(self, data: npt.NDArray[np.uint8], hot: Sequence[bytes]) -> None:
+    def __init__(self, data: npt.NDArray[np.uint8], hot: Sequence[bytes], in_full: bool) -> None:
+        self.in_full = in_full
         self.text = data.tobytes().decode("utf-8", "surrogateescape")
         self.is_ascii = self.text.isascii()
         self.seen = (0, 0)
@@ -190,7 +194,7 @@ class _Reader:
         ]
         arguments = fields.get("args")
         if isinstance(arguments, dict):
-            self.arguments(arguments, phase in ("C", "M"))
+            self.arguments(arguments, phase in ("C", "M") or (self.in_full and not self.hot))
         if _bare(fields.get("bind_id")) is not None:
             self.values.append(
                 (
@@ -226,6 +230,10 @@ class _Reader:
 
     def argument(self, value: object) -> tuple[int, int]:
         """(kind, value) of an argument; kind 0 if it is not kept."""
+        if self.in_full and isinstance(value, (list, dict)):
+            return JSON, self.string(_written(value).encode("utf-8", "surrogateescape"))
+        if self.in_full and (value is None or isinstance(value, bool)):
+            return TEXT, self.string(json.dumps(value).encode())
         if isinstance(value, bool):
             return INT, int(value)
         if isinstance(value, Number):
@@ -240,6 +248,15 @@ class _Reader:
                 else (0, 0)
             )
         return 0, 0
+
+
+def _written(value: object) -> str:
+    """An array or object without spaces; its numbers as in the file."""
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{json.dumps(str(k))}:{_written(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(_written, value)) + "]"
+    return str(value) if isinstance(value, Number) else json.dumps(value, ensure_ascii=False)
 
 
 def _columns(kinds: dict[str, Any], rows: list[tuple[int, ...]]) -> dict[str, npt.NDArray[Any]]:

@@ -90,7 +90,7 @@ class BoxStyles:
 
         `window` is its start and the picoseconds per pixel; `shifts` are added to lines, times and events;
         names are marked in `seen`. Merged boxes are widened to whole pixels within their two, and the
-        duration of their longest event is rounded to ten binary digits (0 if a box is one event): the
+        duration of their longest event is rounded to seven binary digits (0 if a box is one event): the
         difference is invisible, and a full screen takes a third of the bytes.
         """
         origin_ps, pixel_ps = window
@@ -124,6 +124,6 @@ class BoxStyles:
 
 
 def _rounded(value: int) -> int:
-    """A number rounded to ten binary digits, halves upward."""
-    shift = max(value.bit_length() - 10, 0)
+    """A number rounded to seven binary digits, halves upward."""
+    shift = max(value.bit_length() - 7, 0)
     return (value + (1 << shift >> 1)) >> shift << shift

@@ -42,23 +42,6 @@ def histogram(metadata: Rows, duration: Ints, wanted: Flags, edges: Ints) -> Int
     return np.bincount(bins, minlength=len(edges) - 1).astype(np.int64)
 
 
-def matches(metadata: Rows, wanted: Flags, extra: Flags, bounds: Ints, limit: int, backward: bool) -> Ints:
-    """Events whose metadata row is wanted (or that are marked in `extra`, if that is not empty) within each
-    [first, last) of `bounds`.
-
-    At most `limit` per range: the first ones in ascending order, or with `backward` the last ones in
-    descending order.
-    """
-    is_match = _is_wanted(metadata, wanted)
-    if len(extra):
-        is_match |= extra != 0
-    parts = [np.empty(0, np.int64)]
-    for first, last in bounds.tolist():
-        rows = np.flatnonzero(is_match[first:last]) + first
-        parts.append((rows[::-1] if backward else rows)[:limit].astype(np.int64))
-    return np.concatenate(parts)
-
-
 def range_totals(
     columns: Columns,
     lines: Ints,

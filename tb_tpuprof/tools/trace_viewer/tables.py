@@ -79,7 +79,7 @@ BOXES = TableSpec(
             "longest_ps",
             "Longest",
             "ps",
-            "Duration of the longest of several events, to ten binary digits; 0 for one event",
+            "Duration of the longest of several events, within 0.8%; 0 for one event",
         ),
         text("name", "Name", "Of the event; the longest of several"),
         number(
@@ -199,7 +199,8 @@ MATCHES = TableSpec(
     "matches",
     "Matches",
     _EVENT_COLUMNS,
-    "In time order: the first ones after, or the last ones before an event",
+    "In time order: the first ones after, or the last ones before an event; of derived tracks only if "
+    "nothing recorded matches",
 )
 NAMES = TableSpec(
     "names",
@@ -210,13 +211,18 @@ NAMES = TableSpec(
         number("total_ps", "Total", "ps", "Duration of all events of this name", formula="Σ duration"),
         number("max_ps", "Longest", "ps", "Duration of the longest event of this name"),
     ),
-    "Largest total first",
+    "On recorded tracks, largest total first",
+)
+DERIVED_NAMES = TableSpec(
+    "derived_names",
+    "Names that match on derived tracks",
+    NAMES.columns,
+    "These tell the same time again: they do not add to the recorded ones. Largest total first",
 )
 SEARCH_SCALARS = (
-    ScalarSpec(
-        "n_matches", "Matches", "count", "Number of events that match, on all tracks, derived events included"
-    ),
-    ScalarSpec("n_names", "Names", "count", "Number of different names that match"),
+    ScalarSpec("n_matches", "Matches", "count", "Number of events on recorded tracks that match"),
+    ScalarSpec("n_names", "Names", "count", "Number of different names that match on recorded tracks"),
+    ScalarSpec("n_derived", "Derived matches", "count", "Number of events on derived tracks that match"),
 )
 
 TOTALS = TableSpec(

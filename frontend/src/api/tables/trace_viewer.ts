@@ -218,10 +218,155 @@ export const TRACE_VIEWER = {
         },
         {},
       ),
+      derived_names: table(
+        'derived_names',
+        {
+          name: 'text',
+          n: 'number',
+          total_ps: 'number',
+          max_ps: 'number',
+        },
+        {},
+      ),
     },
     scalars: {
       n_matches: scalar('n_matches', false),
       n_names: scalar('n_names', false),
+      n_derived: scalar('n_derived', false),
+    },
+  },
+  slices: {
+    tables: {
+      slices: table(
+        'slices',
+        {
+          event: 'number',
+          track: 'number',
+          name: 'text',
+          track_name: 'text',
+          host: 'text',
+          step: 'text',
+          start_ps: 'number',
+          duration_ps: 'number',
+          self_ps: 'number',
+        },
+        {
+          argument_1: 'text',
+          argument_2: 'text',
+          argument_3: 'text',
+          argument_4: 'text',
+          argument_5: 'text',
+          argument_6: 'text',
+          argument_7: 'text',
+          argument_8: 'text',
+        },
+      ),
+    },
+    scalars: {
+      n_matches: scalar('n_matches', false),
+      total_ps: scalar('total_ps', false),
+      first: scalar('first', false),
+      n_recorded: scalar('n_recorded', false),
+      n_derived: scalar('n_derived', false),
+      is_derived: scalar('is_derived', false),
+    },
+  },
+  groups: {
+    tables: {
+      groups: table(
+        'groups',
+        {
+          group: 'text',
+          n: 'number',
+          total_ps: 'number',
+          self_ps: 'number',
+          avg_ps: 'number',
+          min_ps: 'number',
+          max_ps: 'number',
+          longest_event: 'number',
+          longest_track: 'number',
+          longest_start_ps: 'number',
+          longest_duration_ps: 'number',
+        },
+        {},
+      ),
+    },
+    scalars: {
+      n_groups: scalar('n_groups', false),
+      n_events: scalar('n_events', false),
+      total_ps: scalar('total_ps', false),
+      self_ps: scalar('self_ps', false),
+      range_ps: scalar('range_ps', false),
+      n_recorded: scalar('n_recorded', false),
+      n_derived: scalar('n_derived', false),
+      is_derived: scalar('is_derived', false),
+    },
+  },
+  hits: {
+    tables: {
+      hits: table(
+        'hits',
+        {
+          box: 'number',
+          track: 'number',
+          depth: 'number',
+          n: 'number',
+        },
+        {},
+      ),
+      ruler: table(
+        'ruler',
+        {
+          pixel: 'number',
+          n: 'number',
+        },
+        {},
+      ),
+    },
+    scalars: {
+      n_in_window: scalar('n_in_window', false),
+      n_matches: scalar('n_matches', false),
+      n_boxes: scalar('n_boxes', false),
+      pixel_ps: scalar('pixel_ps', false),
+      n_recorded: scalar('n_recorded', false),
+      n_derived: scalar('n_derived', false),
+      is_derived: scalar('is_derived', false),
+    },
+  },
+  utilization: {
+    tables: {
+      utilization: table(
+        'utilization',
+        {
+          track: 'number',
+          host: 'text',
+          section: 'text',
+          name: 'text',
+          is_derived: 'bool',
+          busy_ps: 'number',
+          busy_fraction: 'number',
+        },
+        {},
+      ),
+    },
+    scalars: {
+      range_ps: scalar('range_ps', false),
+    },
+  },
+  fields: {
+    tables: {
+      fields: table(
+        'fields',
+        {
+          field: 'text',
+          kind: 'text',
+          meaning: 'text',
+        },
+        {},
+      ),
+    },
+    scalars: {
+      n_arguments: scalar('n_arguments', false),
     },
   },
   totals: {

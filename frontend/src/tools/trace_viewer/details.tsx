@@ -17,6 +17,7 @@ import {
   type SameName,
 } from './details_model';
 import type { Picked } from './picking';
+import { quoted } from './search';
 import type { Timeline } from './timeline';
 
 const NS = 1000;
@@ -346,7 +347,8 @@ export function Details({
             same={details.sameName}
             durationPs={details.durationPs}
             onSearch={() => {
-              timeline.search.set({ text: details.name, hasArguments: false });
+              timeline.search.set(`name=${quoted(details.name)}`);
+              timeline.search.list.value = 'slices';
             }}
           />
         )}

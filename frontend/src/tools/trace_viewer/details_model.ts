@@ -1,8 +1,8 @@
-/** The server's answers about one event, a search and an interval, as the page shows them. */
+/** The server's answers about one event, and about the whole trace's utilization, as the page shows them. */
 
 import { readNumber, readTable } from '../../api/declared';
 import { TRACE_VIEWER } from '../../api/tables/trace_viewer';
-import type { Payload, Table } from '../../api/types';
+import type { Payload } from '../../api/types';
 
 /** An event by its times, whatever answer it comes from; depth null: not known. */
 export interface EventRef {
@@ -170,41 +170,6 @@ export function decodeDetails(payload: Payload): EventDetails {
     flows: decodeFlowNeighbours(payload),
     sameName: decodeSameName(payload),
     links: decodeLinks(payload),
-  };
-}
-
-export interface SearchAnswer {
-  readonly nMatches: number;
-  readonly nNames: number;
-  /** In time order; the first of many. */
-  readonly matches: readonly EventRef[];
-  readonly names: Table;
-}
-
-export function decodeSearch(payload: Payload): SearchAnswer {
-  const { tables, scalars } = TRACE_VIEWER.search;
-  return {
-    nMatches: readNumber(payload, scalars.n_matches) ?? 0,
-    nNames: readNumber(payload, scalars.n_names) ?? 0,
-    matches: readTable(payload, tables.matches)
-      .all()
-      .map((row) => eventOf(row)),
-    names: readTable(payload, tables.names).table,
-  };
-}
-
-export interface Totals {
-  readonly nEvents: number;
-  readonly rangePs: number;
-  readonly table: Table;
-}
-
-export function decodeTotals(payload: Payload): Totals {
-  const { tables, scalars } = TRACE_VIEWER.totals;
-  return {
-    nEvents: readNumber(payload, scalars.n_events) ?? 0,
-    rangePs: readNumber(payload, scalars.range_ps) ?? 0,
-    table: readTable(payload, tables.totals).table,
   };
 }
 

@@ -61,7 +61,7 @@ interface Shown {
   close(): void;
 }
 
-function tabsOf(timeline: Timeline, isListed: Signal<boolean>): Shown[] {
+function tabsOf(timeline: Timeline): Shown[] {
   const { selected, marked, search } = timeline;
   const tabs: Shown[] = [];
   if (selected.value)
@@ -80,26 +80,18 @@ function tabsOf(timeline: Timeline, isListed: Signal<boolean>): Shown[] {
         timeline.mark(null);
       },
     });
-  if (isListed.value && search.query.value.text.trim())
+  if (search.list.value !== null && search.isActive)
     tabs.push({
       tab: 'results',
-      title: 'Search results',
+      title: 'Found',
       close: () => {
-        isListed.value = false;
+        search.list.value = null;
       },
     });
   return tabs;
 }
 
-export function Drawer({
-  timeline,
-  scope,
-  isListed,
-}: {
-  timeline: Timeline;
-  scope: string;
-  isListed: Signal<boolean>;
-}): VNode | null {
+export function Drawer({ timeline, scope }: { timeline: Timeline; scope: string }): VNode | null {
   const height = useSignal(rememberedHeight());
   const chosenTab = useSignal<Tab>('event');
   const selected = timeline.selected.value;
@@ -111,10 +103,11 @@ export function Drawer({
   useEffect(() => {
     if (marked) chosenTab.value = 'interval';
   }, [marked]);
+  const isListed = timeline.search.list.value !== null;
   useEffect(() => {
-    if (isListed.value) chosenTab.value = 'results';
-  }, [isListed.value]);
-  const tabs = tabsOf(timeline, isListed);
+    if (isListed) chosenTab.value = 'results';
+  }, [isListed]);
+  const tabs = tabsOf(timeline);
   const shown = tabs.find(({ tab }) => tab === chosenTab.value) ?? tabs[0];
   if (!shown) return null;
   return (
@@ -149,7 +142,7 @@ export function Drawer({
       {shown.tab === 'interval' && marked && (
         <TotalsPanel timeline={timeline} marked={marked} scope={scope} />
       )}
-      {shown.tab === 'results' && <Results timeline={timeline} />}
+      {shown.tab === 'results' && <Results timeline={timeline} scope={scope} />}
     </div>
   );
 }

@@ -13,7 +13,8 @@ import { rowTop, type Layout } from './layout';
 import { labelOf, stretchOf, type Marked } from './marked';
 import type { TraceWindow } from './model';
 import type { Picked } from './picking';
-import { arrowsOf, sceneOf, type Highlight, type Scene } from './scene';
+import type { WindowHits } from './query_model';
+import { arrowsOf, sceneOf, type Scene } from './scene';
 import { readTheme } from './theme';
 
 /** The input of a frame, at its moment. */
@@ -27,7 +28,7 @@ export interface Subject {
   readonly nFlows: Signal<number>;
   readonly pinScrollPx: Signal<number>;
   readonly hasSteps: boolean;
-  readonly search: { readonly highlight: Highlight | null };
+  readonly search: { hitsOf(window: TraceWindow): WindowHits | null };
   /** Arrows of the selected event. */
   readonly flows: readonly FlowNeighbour[];
   /** The best window available; null: none yet. */
@@ -40,6 +41,7 @@ const NO_SCENE: Scene = {
   areas: [],
   hits: [],
   stepRow: [],
+  stretches: new Float64Array(0),
   stepsPs: new Float64Array(0),
 };
 
@@ -159,7 +161,7 @@ export class Frames {
     this.isStale = false;
     this.areArrowsStale = true;
     subject.nFlows.value = subject.hasAllFlows.value ? next.nFlows : 0;
-    this.scene = sceneOf(next, subject.layout.value, subject.search.highlight);
+    this.scene = sceneOf(next, subject.layout.value, subject.search.hitsOf(next));
     this.stage.setPicture({
       boxes: next.boxes,
       places: this.scene.places,
@@ -192,6 +194,7 @@ export class Frames {
       stretch: this.draft ?? (marked ? { ...stretchOf(marked, layout), label: labelOf(marked) } : null),
       arrows: this.arrows,
       hits: this.scene.hits,
+      hitStretches: this.scene.stretches,
       areas: this.scene.areas,
       pinnedBottomPx: layout.pinned.length > 0 ? layout.pinnedBottomPx : 0,
     };

@@ -295,7 +295,6 @@ export function TraceViewer(props: ToolProps): VNode {
   const source = useSource(props);
   const { timeline, scroller, host } = useTimeline(props, source);
   const scrollStep = useSignal(0);
-  const isListed = useSignal(false);
   useToolKeys(KEYS);
   useLink(timeline, props);
   const facts = timeline?.facts.value ?? null;
@@ -311,7 +310,7 @@ export function TraceViewer(props: ToolProps): VNode {
           run={source.run}
           hosts={source.hosts}
           note={source.note}
-          isListed={isListed}
+          scope={source.scope}
         />
       ) : (
         <div class="tv-bar" />
@@ -328,7 +327,7 @@ export function TraceViewer(props: ToolProps): VNode {
         info={props.info}
         scrollStep={scrollStep}
       />
-      {timeline && facts && <Drawer timeline={timeline} scope={source.scope} isListed={isListed} />}
+      {timeline && facts && <Drawer timeline={timeline} scope={source.scope} />}
       <Announcer timeline={timeline} />
     </div>
   );

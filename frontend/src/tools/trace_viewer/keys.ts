@@ -26,7 +26,7 @@ export const KEYS: readonly KeyHelp[] = [
   { keys: 'f, double click', does: 'Zoom to the selected event or interval' },
   { keys: '← →', does: 'Previous, next event of the row' },
   { keys: '↑ ↓', does: 'The enclosing event, the first within' },
-  { keys: '/', does: 'Search event names; Enter next, Shift + Enter previous' },
+  { keys: '/', does: 'Find events: Tab completes, Enter goes to the next, Shift + Enter to the previous' },
   { keys: 'n N', does: 'Next, previous match' },
   { keys: 't', does: 'Tracks: only those with a text in their names, no empty ones, rows of each' },
   { keys: 'Minimap', does: 'Drag the window or its edges, or click elsewhere' },

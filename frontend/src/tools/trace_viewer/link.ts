@@ -6,6 +6,7 @@ import { clampViewport, isSameViewport, type Viewport } from '../../canvas/viewp
 import type { ToolProps } from '../tool';
 import { decodeDetails } from './details_model';
 import { markText, parseMark } from './marked';
+import { queryOfLink, type Search } from './search';
 import type { Timeline } from './timeline';
 import { parseTrackView, trackParams, trackViewKey } from './track_view';
 
@@ -34,14 +35,18 @@ export function rendererOf({ renderer }: Params): 'webgl' | 'canvas2d' | undefin
 function paramsOf(timeline: Timeline): Change {
   const view = timeline.camera.settled.value;
   const isWhole = isSameViewport(view, clampViewport(timeline.wholeView, timeline.durationPs));
-  const { text, hasArguments } = timeline.search.query.value;
+  const { text, of, list, within, columns } = timeline.search;
   return {
     start_ps: isWhole ? undefined : String(Math.round(view.startPs)),
     end_ps: isWhole ? undefined : String(Math.round(view.endPs)),
     event: timeline.selected.value ? String(timeline.selected.value.event) : undefined,
     mark: timeline.marked.value ? markText(timeline.marked.value) : undefined,
-    q: text.trim() || undefined,
-    qargs: text.trim() && hasArguments ? '1' : undefined,
+    q: text.value.trim() || undefined,
+    qargs: undefined,
+    of: of.value === 'auto' ? undefined : of.value,
+    list: list.value ?? undefined,
+    within: within.value === 'trace' ? undefined : within.value,
+    args: columns.value || undefined,
     flows: timeline.hasAllFlows.value ? '1' : undefined,
     ...trackParams(timeline.trackView.value),
   };
@@ -54,6 +59,10 @@ const NAMES = [
   'mark',
   'q',
   'qargs',
+  'of',
+  'list',
+  'within',
+  'args',
   'flows',
   'pin',
   'hide',
@@ -76,9 +85,20 @@ export function applyParams(timeline: Timeline, params: Params): void {
     if (trackViewKey(tracks) !== trackViewKey(timeline.trackView.value)) timeline.changeTracks(tracks);
     if ((params.mark ?? '') !== (timeline.marked.value ? markText(timeline.marked.value) : ''))
       timeline.mark(parseMark(params.mark));
-    timeline.search.set({ text: params.q ?? '', hasArguments: params.qargs === '1' });
+    applySearch(timeline.search, params);
     if ((params.flows === '1') !== timeline.hasAllFlows.value) timeline.showFlows(params.flows === '1');
   });
+}
+
+function applySearch(search: Search, params: Params): void {
+  const { of, within } = params;
+  // The text as typed may end with a space, which the URL does not have.
+  const text = queryOfLink(params.q ?? '', params.qargs === '1');
+  if (text !== search.text.value.trim()) search.set(text);
+  search.count(of === 'recorded' || of === 'derived' ? of : 'auto');
+  search.list.value = params.list ?? null;
+  search.within.value = within === 'window' || within === 'mark' ? within : 'trace';
+  search.columns.value = params.args ?? '';
 }
 
 /** Selects the event of a link; `isAlone`: the link names no window, so go to the event. */

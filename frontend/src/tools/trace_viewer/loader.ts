@@ -10,7 +10,17 @@ import { decodeWindow, requestParams, type TraceWindow, type WindowRequest } fro
 import { isComfortable, neighborsOf, planRequest, willServe, Windows, type VisibleWindow } from './windows';
 
 /** Empty: the window itself. */
-export type Question = '' | 'event' | 'neighbour' | 'search' | 'totals' | 'active' | 'minimap';
+export type Question =
+  | ''
+  | 'event'
+  | 'neighbour'
+  | 'slices'
+  | 'groups'
+  | 'hits'
+  | 'fields'
+  | 'utilization'
+  | 'active'
+  | 'minimap';
 export type Fetch = (
   question: Question,
   params: Record<string, string>,
@@ -22,6 +32,9 @@ const REQUEST_DELAY_MS = 40;
 /** A server slower than this has enough to do without prefetching. */
 const PREFETCH_UP_TO_MS = 600;
 const PREFETCH_DELAY_MS = 150;
+
+/** The share of its density that the next answer is expected to have at least: others are denser than they look. */
+const DENSITY_KEPT = 0.9;
 
 interface UnderWay {
   readonly abort: AbortController;
@@ -40,6 +53,8 @@ export class Loader {
   private inFlight: UnderWay | null = null;
   private ahead: UnderWay | null = null;
   private lastMs = 0;
+  /** How many boxes a pixel of width brings: of the last answer, or of a denser one shortly before. */
+  boxesPerPx = 0;
   private isDisposed = false;
 
   constructor(
@@ -60,7 +75,9 @@ export class Loader {
     const abort = new AbortController();
     this.inFlight = { abort, request };
     const payload = await this.fetch('', requestParams(request), abort.signal);
-    this.windows.add(decodeWindow(payload, request), true);
+    const window = decodeWindow(payload, request);
+    this.note(window);
+    this.windows.add(window, true);
     this.inFlight = null;
     return payload;
   }
@@ -118,9 +135,16 @@ export class Loader {
     if (!pending.abort.signal.aborted) this.onArrival();
   }
 
+  private note({ boxes, request }: TraceWindow): void {
+    this.boxesPerPx = Math.max(boxes.n / request.widthPx, DENSITY_KEPT * this.boxesPerPx);
+  }
+
   private async ask({ request, abort }: UnderWay): Promise<void> {
     const payload = await this.fetch('', requestParams(request), abort.signal);
-    if (!abort.signal.aborted) this.windows.add(decodeWindow(payload, request), false);
+    if (abort.signal.aborted) return;
+    const window = decodeWindow(payload, request);
+    this.note(window);
+    this.windows.add(window, false);
   }
 
   private async loadAhead(): Promise<void> {

@@ -73,7 +73,10 @@ function usePainting(timeline: Timeline, canvas: { current: HTMLCanvasElement | 
         background: theme.background,
         accent: theme.accent,
       };
-      drawMinimap(element, size, shown, timeline.camera.view, timeline.durationPs, look);
+      const { overview } = timeline;
+      const found = overview && timeline.search.hitsOf(overview);
+      const stretches = found?.window === overview ? found?.stretches : undefined;
+      drawMinimap(element, size, shown, timeline.camera.view, timeline.durationPs, look, stretches);
     };
     const resized = new ResizeObserver(paint);
     resized.observe(element);

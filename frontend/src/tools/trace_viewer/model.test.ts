@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { TRACE_VIEWER } from '../../api/tables/trace_viewer';
 import type { Payload, Table } from '../../api/types';
 import { complete } from '../testing';
-import { decodeDensity, decodeDetails, decodeSearch, decodeTotals } from './details_model';
+import { decodeDensity, decodeDetails } from './details_model';
 import { decodeFacts, decodeWindow, requestParams } from './model';
 import { number, PAYLOAD, scalars, table, text, WHOLE } from './testing';
 
@@ -123,29 +123,7 @@ describe('answers to the other questions', () => {
       40,
     ]);
   });
-  it('reads what was found and what was added up', () => {
-    const matches = table(
-      [
-        number('event', [3]),
-        number('track', [5]),
-        text('name', ['c'], [0]),
-        number('start_ps', [1]),
-        number('duration_ps', [2]),
-      ],
-      1,
-    );
-    expect(
-      decodeSearch(asked(TRACE_VIEWER.search, { matches }, { n_matches: 483, n_names: 6 })),
-    ).toMatchObject({
-      nMatches: 483,
-      nNames: 6,
-      matches: [{ event: 3, track: 5, name: 'c', startPs: 1, durationPs: 2 }],
-    });
-    expect(decodeTotals(asked(TRACE_VIEWER.totals, {}, { n_events: 4, range_ps: 9 }))).toMatchObject({
-      nEvents: 4,
-      rangePs: 9,
-      table: { n_rows: 0 },
-    });
+  it('reads utilization by section', () => {
     const density = table(
       [
         text('host', ['h'], [0, 0, 0]),

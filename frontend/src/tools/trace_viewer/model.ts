@@ -59,6 +59,8 @@ interface Flow {
 }
 
 export interface TraceWindow {
+  /** The request that it answers. */
+  readonly request: WindowRequest;
   readonly startPs: number;
   readonly endPs: number;
   readonly psPerPx: number;
@@ -257,6 +259,7 @@ export function decodeWindow(payload: Payload, request: WindowRequest): TraceWin
   const counters = decodeCounters(payload);
   const steps = decodeSteps(payload);
   return {
+    request,
     startPs,
     endPs,
     psPerPx: Math.max(endPs - startPs, 1) / request.widthPx,

@@ -175,6 +175,18 @@ function TrackName(props: NameProps): VNode {
       </button>
       {isCounter(track) && <Scale track={track} />}
       <span class="tv-track-acts">
+        {!isCounter(track) && (
+          <button
+            type="button"
+            aria-label={`Totals of ${track.name}`}
+            data-tip="Totals in the window"
+            onClick={() => {
+              timeline.markTrack(track.id);
+            }}
+          >
+            <Icon name="sum" />
+          </button>
+        )}
         <LevelButtons {...props} />
         <button
           type="button"

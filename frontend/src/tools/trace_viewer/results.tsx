@@ -1,96 +1,250 @@
-/** The search results: the names with their totals, and the matches in order of time. */
+/** The matches of the query line: as a list of slices, or their totals by a key; linked with the picture. */
 
 import type { VNode } from 'preact';
-import { plural } from '../../base/units';
-import { PLAIN_VIEW, type TableColumn, type TableData } from '../../widgets/table/model';
+import { useMemo } from 'preact/hooks';
+import { format, plural } from '../../base/units';
+import { useLoaded } from '../../state/payload';
+import { Failed, Loading } from '../../widgets/states';
+import { PLAIN_VIEW, type TableData } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
 import { tableData } from '../tool';
-import type { Page } from './search';
+import { conditionOf, GroupChoice, isKey } from './group_choice';
+import { totalsParams } from './marked';
+import { decodeGroups, decodeSlices, type Counts, type Groups, type Slices } from './query_model';
+import type { Of, Search, Within } from './search';
 import type { Timeline } from './timeline';
 
-const LARGEST_FIRST = { ...PLAIN_VIEW, sort: { column: 'total_ps', descending: true } };
+/** Slices that are listed at once. */
+const MOST = 5000;
+const SLICES = 'slices';
+const OF_LONGEST = /^longest_/;
+const IDS = new Set(['event', 'track']);
 
-function matchData(page: Page, timeline: Timeline): TableData {
-  const tracks = new Map(timeline.facts.value?.tracks.map((track) => [track.id, track]));
-  const isMany = new Set([...tracks.values()].map(({ host }) => host)).size > 1;
-  const column = (
-    name: string,
-    title: string,
-    unit: string,
-    cell: (row: number) => string | number | null,
-  ): TableColumn => ({ name, title, unit, kind: unit === '' ? 'text' : 'number', cell });
-  const columns = [
-    column('name', 'Name', '', (row) => page.matches[row]?.name ?? null),
-    column('start_ps', 'Start', 'ps', (row) => page.matches[row]?.startPs ?? null),
-    column('duration_ps', 'Duration', 'ps', (row) => page.matches[row]?.durationPs ?? null),
-    column('track', 'Track', '', (row) => {
-      const track = tracks.get(page.matches[row]?.track ?? -1);
-      return track ? `${isMany ? `${track.host} · ` : ''}${track.section} · ${track.name}` : null;
-    }),
-  ];
-  return { columns, nRows: page.matches.length };
+/** The stretch of the list as parameters. */
+function stretchOf(timeline: Timeline, within: Within): Record<string, string> {
+  const marked = timeline.marked.value;
+  if (within === 'mark' && marked) return totalsParams(marked, null);
+  if (within !== 'window') return {};
+  const { startPs, endPs } = timeline.camera.settled.value;
+  return { start_ps: String(Math.floor(startPs)), end_ps: String(Math.ceil(endPs)) };
 }
 
-export function Results({ timeline }: { timeline: Timeline }): VNode {
+function Choices({ timeline, by }: { timeline: Timeline; by: string }): VNode {
   const { search } = timeline;
-  const page = search.page.value;
-  if (!page) return <p class="muted tv-drawer-body">Searching…</p>;
-  if (page.nMatches === 0)
-    return (
-      <p class="muted tv-drawer-body">
-        No event has “{page.query.text}” in its name{page.query.hasArguments ? ' or arguments' : ''}. The
-        search ignores case.
-      </p>
-    );
-  const chosen = search.at.value === null ? undefined : search.at.value - page.first;
-  const isPart = page.matches.length < page.nMatches;
   return (
-    <div class="tv-results">
-      {page.names && (
-        <section aria-label="Names found">
-          <h3>{plural(page.nNames, 'name')}</h3>
-          <Table
-            data={tableData(page.names)}
-            label="Names found"
-            view={LARGEST_FIRST}
-            mono={['name']}
-            rowsInFull={5}
-            maxHeight="100%"
-            onRow={(row) => {
-              search.set({
-                ...search.query.value,
-                text: String(
-                  tableData(page.names as NonNullable<typeof page.names>)
-                    .columns.find(({ name }) => name === 'name')
-                    ?.cell(row) ?? '',
-                ),
-              });
+    <>
+      <GroupChoice
+        by={by}
+        options={[[SLICES, 'nothing: list the events']]}
+        onChoose={(key) => {
+          search.list.value = key;
+        }}
+      />
+      <label class="tv-choice">
+        Within
+        <select
+          class="field"
+          value={search.within.value === 'mark' && !timeline.marked.value ? 'trace' : search.within.value}
+          onChange={(event) => {
+            search.within.value = event.currentTarget.value as Within;
+          }}
+        >
+          <option value="trace">the whole trace</option>
+          <option value="window">the window</option>
+          {timeline.marked.value && <option value="mark">the marked interval</option>}
+        </select>
+      </label>
+      {by === SLICES && (
+        <label class="tv-choice">
+          Arguments
+          <input
+            class="field"
+            placeholder="shape, flops"
+            spellcheck={false}
+            value={search.columns.value}
+            onChange={(event) => {
+              search.columns.value = event.currentTarget.value.replace(/\s*,\s*/g, ',').trim();
             }}
           />
-        </section>
+        </label>
       )}
-      <section aria-label="Matches">
-        <h3>
-          {plural(page.nMatches, 'match', 'matches')}
-          {isPart && (
-            <small>
-              {' '}
-              · {page.first + 1} to {page.first + page.matches.length} listed; next and previous reach all
-            </small>
-          )}
-        </h3>
-        <Table
-          data={matchData(page, timeline)}
-          label="Matches"
-          mono={['name']}
-          rowsInFull={5}
-          maxHeight="100%"
-          chosenRow={chosen}
-          onRow={(row) => {
-            void search.goTo(page.first + row);
-          }}
+    </>
+  );
+}
+
+/** Recorded and derived matches are counted apart: a button switches between them. */
+function KindChoice({ search, counts }: { search: Search; counts: Counts }): VNode | null {
+  const { nRecorded, nDerived, isDerived } = counts;
+  if (nDerived === 0 || (nRecorded === 0 && isDerived)) return null;
+  const other: Of = isDerived ? 'recorded' : 'derived';
+  return (
+    <button
+      type="button"
+      class="text-link"
+      data-tip="Derived tracks show the time of recorded events again, by operation, scope or program"
+      onClick={() => {
+        search.count(other);
+      }}
+    >
+      {isDerived
+        ? `${plural(nRecorded, 'recorded event')} instead`
+        : `${nDerived.toLocaleString('en-US')} more on derived tracks`}
+    </button>
+  );
+}
+
+function summaryOf(answer: Slices | Groups, by: string): string {
+  const n = 'nMatches' in answer ? answer.nMatches : answer.nEvents;
+  const kind = answer.isDerived ? 'derived event' : 'event';
+  const groups = 'nGroups' in answer ? ` in ${plural(answer.nGroups, 'group')} by ${by}` : '';
+  return `${plural(n, kind)}${groups} · ${format(answer.totalPs, 'ps')} in total`;
+}
+
+function without(data: TableData, isHidden: (name: string) => boolean): TableData {
+  return { ...data, columns: data.columns.filter(({ name }) => !isHidden(name)) };
+}
+
+function SliceTable({ answer, timeline }: { answer: Slices; timeline: Timeline }): VNode {
+  const isMany = new Set(timeline.facts.value?.tracks.map(({ host }) => host)).size > 1;
+  const data = useMemo(
+    () => without(tableData(answer.table), (name) => IDS.has(name) || (name === 'host' && !isMany)),
+    [answer, isMany],
+  );
+  const selected = timeline.selected.value?.event;
+  const chosen = answer.matches.findIndex(({ event }) => event === selected);
+  return (
+    <Table
+      data={data}
+      label="Slices"
+      mono={['name']}
+      rowsInFull={5}
+      maxHeight="100%"
+      chosenRow={chosen < 0 ? undefined : chosen}
+      onRow={(row) => {
+        const match = answer.matches[row];
+        if (match) timeline.follow(match);
+      }}
+    />
+  );
+}
+
+export function GroupTable({
+  answer,
+  by,
+  label,
+  timeline,
+  sort = 'total_ps',
+  onOnly,
+}: {
+  answer: Groups;
+  by: string;
+  label: string;
+  timeline: Timeline;
+  /** The column of which the largest come first. */
+  sort?: string;
+  /** Leaves only the events of a group. */
+  onOnly?(condition: string): void;
+}): VNode {
+  const data = useMemo(() => without(tableData(answer.table), (name) => OF_LONGEST.test(name)), [answer]);
+  const groups = data.columns.find(({ name }) => name === 'group');
+  return (
+    <Table
+      data={data}
+      label={label}
+      view={{ ...PLAIN_VIEW, sort: { column: sort, descending: true } }}
+      mono={['group']}
+      rowsInFull={5}
+      maxHeight="100%"
+      render={(column, row, text) => {
+        const condition =
+          onOnly && column.name === 'group' ? conditionOf(by, String(groups?.cell(row) ?? '')) : null;
+        if (column.name !== 'group') return undefined;
+        return (
+          <span class="tv-group">
+            <span>{text === '' ? '(none)' : text}</span>
+            {condition !== null && (
+              <button
+                type="button"
+                class="text-link"
+                data-tip="List only these"
+                onClick={(event) => {
+                  event.stopPropagation();
+                  onOnly?.(condition);
+                }}
+              >
+                only
+              </button>
+            )}
+          </span>
+        );
+      }}
+      onRow={(row) => {
+        const longest = answer.longest[row];
+        if (longest) timeline.follow(longest);
+      }}
+    />
+  );
+}
+
+export function Results({ timeline, scope }: { timeline: Timeline; scope: string }): VNode {
+  const { search } = timeline;
+  const by = search.list.value ?? SLICES;
+  const isList = by === SLICES;
+  const params = {
+    ...search.params,
+    ...stretchOf(timeline, search.within.value),
+    limit: String(MOST),
+    ...(isList ? (search.columns.value ? { arguments: search.columns.value } : {}) : { by }),
+  };
+  const isSettled = search.page.value?.text === search.text.value && isKey(by);
+  const loaded = useLoaded<Slices | Groups>(
+    isSettled ? `${scope}\n${by}\n${JSON.stringify(params)}` : '',
+    `${scope}\n${by}`,
+    async (signal) =>
+      isList
+        ? decodeSlices(await timeline.ask('slices', params, signal))
+        : decodeGroups(await timeline.ask('groups', params, signal)),
+  );
+  const answer = loaded.data;
+  const nRows = answer?.table.n_rows ?? 0;
+  const nAll = answer ? ('nMatches' in answer ? answer.nMatches : answer.nGroups) : 0;
+  return (
+    <div class="tv-drawer-body tv-results">
+      <div class="tv-results-bar">
+        <b>{answer ? summaryOf(answer, by) : '…'}</b>
+        {answer && nRows < nAll && (
+          <span class="muted">the first {nRows.toLocaleString('en-US')} are listed</span>
+        )}
+        {answer && <KindChoice search={search} counts={answer} />}
+        <Choices timeline={timeline} by={by} />
+      </div>
+      {loaded.isLoading && !answer && <Loading what="Finding the events" bones={[14, 14, 14]} />}
+      {loaded.error && (
+        <Failed
+          what="The query"
+          kind={loaded.error.kind}
+          message={loaded.error.message}
+          remedy={loaded.error.remedy}
+          onRetry={loaded.retry}
         />
-      </section>
+      )}
+      {answer && nRows === 0 && <p class="muted">No event matches there.</p>}
+      {answer &&
+        nRows > 0 &&
+        ('matches' in answer ? (
+          <SliceTable answer={answer} timeline={timeline} />
+        ) : (
+          <GroupTable
+            answer={answer}
+            by={by}
+            label={`Totals by ${by}`}
+            timeline={timeline}
+            onOnly={(condition) => {
+              search.set(`${search.text.value.trim()} ${condition}`);
+              search.list.value = SLICES;
+            }}
+          />
+        ))}
     </div>
   );
 }

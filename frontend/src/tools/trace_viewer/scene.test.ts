@@ -7,12 +7,18 @@ describe('the scene apart from boxes', () => {
   const layout = laidOut();
   it('dims what a search did not find and marks where it found', () => {
     const scene = sceneOf(WHOLE, layout, {
-      text: 'b',
-      events: new Set([20]),
-      matches: [{ event: 13, track: 5, name: 'b', startPs: 500, durationPs: 50 }],
+      window: WHOLE,
+      isLit: Uint8Array.from([0, 1, 0, 0, 1]),
+      stretches: Float64Array.from([500, 550]),
+      nInWindow: 4,
     });
     expect([...(scene.isDim ?? [])]).toEqual([1, 0, 1, 1, 0]);
-    expect(scene.hits).toEqual([{ timePs: 500, y: 89, height: 4 }]);
+    expect(scene.hits.map(({ startPs, endPs }) => [startPs, endPs])).toEqual([
+      [500, 550],
+      [400, 490],
+    ]);
+    expect(scene.hits[0]).toMatchObject({ y: 89, height: 4 });
+    expect([...scene.stretches]).toEqual([500, 550]);
     expect(sceneOf(WHOLE, layout, null).isDim).toBeNull();
   });
   it('draws an arrow from the end of the cause to the beginning of the effect', () => {

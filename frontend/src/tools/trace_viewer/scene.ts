@@ -9,50 +9,64 @@ import { format } from '../../base/units';
 import type { Arrow, Hit, StepSpan } from '../../canvas/overlay';
 import type { EventRef, FlowNeighbour } from './details_model';
 import { isCounter, PAD_PX, placeRows, rowTop, type Layout } from './layout';
+import { litBoxes } from './lit';
 import type { TraceWindow } from './model';
 import { depthOf, type Picked } from './picking';
-
-/** The part of a search that the drawing needs. */
-export interface Highlight {
-  /** In lower case. */
-  readonly text: string;
-  /** Events that match by more than their names. */
-  readonly events: ReadonlySet<number>;
-  readonly matches: readonly EventRef[];
-}
+import type { WindowHits } from './query_model';
 
 export interface Scene {
   readonly places: RowPlaces;
   readonly isDim: Uint8Array | null;
   readonly areas: readonly Area[];
   readonly hits: readonly Hit[];
+  /** Starts and ends of stretches with hits on any track, for the ruler. */
+  readonly stretches: Float64Array;
   readonly stepsPs: Float64Array;
   readonly stepRow: readonly StepSpan[];
 }
 
-function dimOf({ boxes }: TraceWindow, highlight: Highlight | null): Uint8Array | null {
-  if (!highlight) return null;
-  const isNameDim = Uint8Array.from(boxes.names, (name) =>
-    Number(!name.toLowerCase().includes(highlight.text)),
-  );
-  const isDim = new Uint8Array(boxes.n);
-  for (let i = 0; i < boxes.n; i++)
-    isDim[i] =
-      (isNameDim[boxes.nameId[i] as number] as number) && !highlight.events.has(boxes.eventId[i] as number)
-        ? 1
-        : 0;
-  return isDim;
+function dimOf(isLit: Uint8Array | null): Uint8Array | null {
+  return isLit && isLit.map((lit) => 1 - lit);
 }
 
 const HIT_PX = 4;
 
-function hitsOf(layout: Layout, highlight: Highlight | null): Hit[] {
-  return (highlight?.matches ?? [])
-    .flatMap(({ track, startPs }): Hit[] => {
+/** Marks below the tracks: a run of lit boxes with less than a pixel between them is one. */
+function hitsOf(window: TraceWindow, layout: Layout, isLit: Uint8Array | null): Hit[] {
+  if (!isLit) return [];
+  const byTrack = new Map<number, { startPs: number; endPs: number }[]>();
+  const { boxes, rowTrack } = window;
+  for (let row = 0; row < rowTrack.length; row++) {
+    const track = rowTrack[row] as number;
+    const spans = byTrack.get(track) ?? [];
+    for (let i = boxes.rowFirst[row] as number; i < (boxes.rowFirst[row + 1] as number); i++)
+      if (isLit[i]) {
+        const startPs = boxes.startPs[i] as number;
+        spans.push({ startPs, endPs: startPs + (boxes.durationPs[i] as number) });
+      }
+    if (spans.length > 0) byTrack.set(track, spans);
+  }
+  return [...byTrack]
+    .flatMap(([track, spans]): Hit[] => {
       const place = layout.placeOfTrack.get(track);
-      return place ? [{ timePs: startPs, y: place.y + place.height - HIT_PX - 1, height: HIT_PX }] : [];
+      if (!place) return [];
+      const y = place.y + place.height - HIT_PX - 1;
+      return joined(spans, window.psPerPx).map((span) => ({ ...span, y, height: HIT_PX }));
     })
-    .sort((a, b) => a.y - b.y || a.timePs - b.timePs);
+    .sort((a, b) => a.y - b.y || a.startPs - b.startPs);
+}
+
+function joined(
+  spans: { startPs: number; endPs: number }[],
+  gapPs: number,
+): { startPs: number; endPs: number }[] {
+  const runs: { startPs: number; endPs: number }[] = [];
+  for (const { startPs, endPs } of spans.sort((a, b) => a.startPs - b.startPs)) {
+    const last = runs.at(-1);
+    if (last && startPs <= last.endPs + gapPs) last.endPs = Math.max(last.endPs, endPs);
+    else runs.push({ startPs, endPs });
+  }
+  return runs;
 }
 
 function areasOf(window: TraceWindow, layout: Layout): Area[] {
@@ -91,12 +105,16 @@ function stepRowOf({ steps }: TraceWindow): StepSpan[] {
     .sort((a, b) => a.startPs - b.startPs);
 }
 
-export function sceneOf(window: TraceWindow, layout: Layout, highlight: Highlight | null): Scene {
+const NO_STRETCHES = new Float64Array(0);
+
+export function sceneOf(window: TraceWindow, layout: Layout, found: WindowHits | null): Scene {
+  const isLit = found && litBoxes(window, found);
   return {
     places: placeRows(window, layout),
-    isDim: dimOf(window, highlight),
+    isDim: dimOf(isLit),
     areas: areasOf(window, layout),
-    hits: hitsOf(layout, highlight),
+    hits: hitsOf(window, layout, isLit),
+    stretches: found?.stretches ?? NO_STRETCHES,
     stepsPs: stepsOf(window),
     stepRow: stepRowOf(window),
   };

@@ -2,69 +2,103 @@
 import { describe, expect, it } from 'vitest';
 import { TRACE_VIEWER } from '../../api/tables/trace_viewer';
 import type { Payload } from '../../api/types';
-import { complete } from '../testing';
-import { Search } from './search';
-import { number, PAYLOAD, scalars, table, text } from './testing';
+import { answerOf, scalarsOf } from '../testing';
+import { queryOfLink, quoted, Search } from './search';
+import { WHOLE } from './testing';
+
+/** 12,500 matches, one per 10 ps. */
+const TOTAL = 12_500;
+
+function answerTo(question: string, params: Record<string, string>): Payload {
+  if (question === 'hits')
+    return answerOf(
+      TRACE_VIEWER.hits,
+      { hits: { box: [3], track: [5], depth: [1], n: [2] } },
+      scalarsOf({ n_boxes: 5, pixel_ps: 2, n_in_window: 2 }),
+    );
+  const first =
+    params.from_ps === undefined
+      ? Number(params.offset)
+      : Math.min(Math.ceil(Number(params.from_ps) / 10), TOTAL - 1);
+  const events = Array.from({ length: Math.min(Number(params.limit), TOTAL - first) }, (_, i) => first + i);
+  const slices = {
+    event: events,
+    track: events.map(() => 5),
+    name: events.map(() => 'x'),
+    start_ps: events.map((event) => event * 10),
+    duration_ps: events.map(() => 5),
+  };
+  return answerOf(TRACE_VIEWER.slices, { slices }, scalarsOf({ n_matches: TOTAL, first, n_recorded: TOTAL }));
+}
+
+function searching(): { search: Search; seen: number[]; asked: [string, Record<string, string>][] } {
+  const seen: number[] = [];
+  const asked: [string, Record<string, string>][] = [];
+  const search = new Search(
+    (question, params) => {
+      asked.push([question, params]);
+      return Promise.resolve(answerTo(question, params));
+    },
+    () => undefined,
+    ({ event }) => {
+      seen.push(event);
+    },
+  );
+  return { search, seen, asked };
+}
+
+const settled = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 20));
 
 describe('search', () => {
-  /** 12,500 matches, one per 10 ps, sent 5,000 at a time. */
-  const answer = (_question: string, params: Record<string, string>): Promise<Payload> => {
-    const total = 12_500;
-    const after = params.after_event === undefined ? null : Number(params.after_event) + 1;
-    const before = params.before_event === undefined ? null : Number(params.before_event);
-    const first = after ?? (before === null ? 0 : Math.max(0, before - 5000));
-    const events = Array.from(
-      { length: Math.min(Number(params.limit), (before ?? total) - first) },
-      (_, i) => first + i,
-    );
-    const matches = table(
-      [
-        number('event', events),
-        number(
-          'track',
-          events.map(() => 5),
-        ),
-        text(
-          'name',
-          ['x'],
-          events.map(() => 0),
-        ),
-        number(
-          'start_ps',
-          events.map((event) => event * 10),
-        ),
-        number(
-          'duration_ps',
-          events.map(() => 5),
-        ),
-      ],
-      events.length,
-    );
-    const found = { ...PAYLOAD, tables: { matches }, scalars: scalars({ n_matches: total, n_names: 1 }) };
-    return Promise.resolve(complete(TRACE_VIEWER.search, found));
-  };
-  it('walks all matches, page after page, and around both ends', async () => {
-    const seen: number[] = [];
-    const search = new Search(
-      answer,
-      () => undefined,
-      ({ event }) => {
-        seen.push(event);
-      },
-    );
-    search.set({ text: 'x', hasArguments: false });
+  it('walks all matches from the view on, wherever they are, and around both ends', async () => {
+    const { search, seen } = searching();
+    search.set('x');
     await search.go(1, 95);
     expect([seen.at(-1), search.at.value]).toEqual([10, 10]);
     await search.go(-1, 95);
     await search.goTo(4999);
     await search.go(1, 0);
-    await search.go(-1, 0);
     await search.goTo(0);
     await search.go(-1, 0);
     await search.go(1, 0);
-    expect(seen).toEqual([10, 9, 4999, 5000, 4999, 0, 12_499, 0]);
-    expect(search.highlight).toMatchObject({ text: 'x' });
-    search.set({ text: '', hasArguments: false });
-    expect(search.highlight).toBeNull();
+    expect(seen).toEqual([10, 9, 4999, 5000, 0, 12_499, 0]);
+  });
+  it('begins before the view if it goes back, and with the first if nothing comes later', async () => {
+    const back = searching();
+    back.search.set('x');
+    await back.search.go(-1, 95);
+    const beyond = searching();
+    beyond.search.set('x');
+    await beyond.search.go(1, 1e9);
+    await beyond.search.go(-1, 1e9);
+    expect([back.seen, beyond.seen]).toEqual([[9], [0, 12_499]]);
+  });
+  it('asks for the hits of each window once, and keeps the last ones until others arrive', async () => {
+    const { search, asked } = searching();
+    expect(search.hitsOf(WHOLE)).toBeNull();
+    search.set('x');
+    await settled();
+    expect(search.hitsOf(WHOLE)).toBeNull();
+    await settled();
+    const found = search.hitsOf(WHOLE);
+    expect([...(found?.isLit ?? [])]).toEqual([0, 0, 0, 1, 0]);
+    expect(search.hitsOf({ ...WHOLE })).toBe(found);
+    const hits = asked.filter(([question]) => question === 'hits');
+    expect(hits[0]).toEqual(['hits', { width_px: '500', query: 'x', of: 'auto' }]);
+    expect(hits).toHaveLength(2);
+    search.set('');
+    expect(search.hitsOf(WHOLE)).toBeNull();
+  });
+  it('counts derived matches only when asked to', async () => {
+    const { search, asked } = searching();
+    search.set('x');
+    search.count('derived');
+    await settled();
+    expect(asked.map(([, { of }]) => of)).toEqual(['derived']);
+  });
+  it('writes texts as values, and reads links from before the language', () => {
+    expect(quoted('a "b" \\c')).toBe('"a \\"b\\" \\\\c"');
+    expect(queryOfLink('fusion', false)).toBe('fusion');
+    expect(queryOfLink('[1, 2]', true)).toBe('any:"[1, 2]"');
   });
 });

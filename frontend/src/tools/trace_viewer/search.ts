@@ -1,42 +1,47 @@
 /**
- * Search over all events of the shown hosts: the server counts and lists them, a few thousand at a time; next
- * and previous walk the list and beyond it.
+ * The query line's state: the query, the number of its matches, the walk through them, and where each window
+ * has hits. The server evaluates; here are pages of matches in order of time.
  */
 
 import { signal } from '@preact/signals';
-import { decodeSearch, type EventRef, type SearchAnswer } from './details_model';
+import type { EventRef } from './details_model';
 import type { Fetch } from './loader';
-import type { Highlight } from './scene';
+import { requestParams, type TraceWindow } from './model';
+import { decodeHits, decodeSlices, type Slices, type WindowHits } from './query_model';
 
-const PAGE = 5000;
-/**
- * Stepping back from the first match to the last lists all matches up to this number; with more, it stops at
- * the first.
- */
-const MAX_LISTED = 100_000;
+/** Matches that are loaded at once for the walk. */
+const PAGE = 500;
 const TYPING_MS = 140;
 
-export interface Query {
-  readonly text: string;
-  readonly hasArguments: boolean;
-}
+/** Which tracks' matches count: `auto` those of derived ones only if there are no others. */
+export type Of = 'auto' | 'recorded' | 'derived';
 
-/** A page of the matches; `first` is the index of its first match among all. */
-export interface Page extends SearchAnswer {
-  readonly query: Query;
-  readonly first: number;
+/** The stretch that the list of results is about. */
+export type Within = 'trace' | 'window' | 'mark';
+
+/** The matches that are loaded; `text` is the query they answer. */
+export interface Page extends Slices {
+  readonly text: string;
 }
 
 export class Search {
-  readonly query = signal<Query>({ text: '', hasArguments: false });
+  readonly text = signal('');
+  readonly of = signal<Of>('auto');
   readonly page = signal<Page | null>(null);
   /** The index of the current match among all, from 0; null: none was visited. */
   readonly at = signal<number | null>(null);
   readonly isBusy = signal(false);
   readonly error = signal<unknown>(null);
+  /** What the list shows: `slices`, or the key of its groups; null: it is closed. */
+  readonly list = signal<string | null>(null);
+  readonly within = signal<Within>('trace');
+  /** Names of arguments that the list shows, separated by commas. */
+  readonly columns = signal('');
   private timer = 0;
-  private abort: AbortController | null = null;
+  private abort = new AbortController();
   private loading: Promise<void> = Promise.resolve();
+  private hits = new WeakMap<TraceWindow, WindowHits | 'requested'>();
+  private lastHits: WindowHits | null = null;
 
   constructor(
     private readonly fetch: Fetch,
@@ -44,60 +49,96 @@ export class Search {
     private readonly reveal: (match: EventRef) => void,
   ) {}
 
-  /** The matches to mark; all else is dimmed. null: there is no search. */
-  get highlight(): Highlight | null {
-    const page = this.page.value;
-    if (!page || page.nMatches === 0) return null;
-    const events = new Set(page.query.hasArguments ? page.matches.map(({ event }) => event) : []);
-    return { text: page.query.text.toLowerCase(), events, matches: page.matches };
+  get isActive(): boolean {
+    return this.text.value.trim() !== '';
+  }
+
+  /** The parameters that say which events match. */
+  get params(): Record<string, string> {
+    return { query: this.text.value, of: this.of.value };
   }
 
   /** `isTyping`: more input may follow. */
-  set(query: Query, isTyping = false): void {
-    const before = this.query.value;
-    if (before.text === query.text && before.hasArguments === query.hasArguments) return;
-    this.query.value = query;
+  set(text: string, isTyping = false): void {
+    if (text === this.text.value) return;
+    this.text.value = text;
+    this.restart(isTyping ? TYPING_MS : 0);
+  }
+
+  count(of: Of): void {
+    if (of === this.of.value) return;
+    this.of.value = of;
+    this.restart(0);
+  }
+
+  /** Asks again: the query, or the hosts, are others. */
+  restart(delayMs = 0): void {
     this.at.value = null;
     clearTimeout(this.timer);
-    this.abort?.abort();
-    if (query.text.trim() === '') {
+    this.abort.abort();
+    this.abort = new AbortController();
+    this.hits = new WeakMap();
+    if (!this.isActive) {
       this.page.value = null;
       this.error.value = null;
       this.isBusy.value = false;
+      this.lastHits = null;
       this.onFound();
       return;
     }
     this.isBusy.value = true;
-    this.timer = window.setTimeout(
-      () => {
-        this.loading = this.load({}, () => 0);
-      },
-      isTyping ? TYPING_MS : 0,
-    );
+    this.timer = window.setTimeout(() => {
+      this.loading = this.load({ offset: '0' });
+    }, delayMs);
   }
 
-  private async load(more: Record<string, string>, firstOf: (answer: SearchAnswer) => number): Promise<void> {
-    const query = this.query.value;
-    const abort = new AbortController();
-    this.abort = abort;
+  private async load(place: Record<string, string>): Promise<void> {
+    const { abort } = this;
+    const text = this.text.value;
     this.isBusy.value = true;
     try {
-      const params = {
-        text: query.text,
-        limit: String(PAGE),
-        ...(query.hasArguments ? { in_args: '1' } : {}),
-        ...more,
-      };
-      const answer = decodeSearch(await this.fetch('search', params, abort.signal));
+      const params = { ...this.params, limit: String(PAGE), ...place };
+      const answer = decodeSlices(await this.fetch('slices', params, abort.signal));
       if (abort.signal.aborted) return;
-      this.page.value = { ...answer, query, first: firstOf(answer) };
+      this.page.value = { ...answer, text };
       this.error.value = null;
     } catch (error) {
       if (abort.signal.aborted) return;
       this.page.value = null;
+      this.lastHits = null;
       this.error.value = error;
     }
     this.isBusy.value = false;
+    this.onFound();
+  }
+
+  /**
+   * Where a window has hits. While they are on the way, those of the window drawn before; null: there is no
+   * search, or nothing is known yet.
+   */
+  hitsOf(drawn: TraceWindow): WindowHits | null {
+    if (!this.isActive || this.error.value) return null;
+    const page = this.page.value;
+    if (page?.text !== this.text.value) return this.lastHits; // still typing
+    if (page.nRecorded + page.nDerived === 0) return null; // nothing to light
+    const known = this.hits.get(drawn);
+    if (known && known !== 'requested') return (this.lastHits = known);
+    if (!known) void this.loadHits(drawn);
+    return this.lastHits;
+  }
+
+  private async loadHits(drawn: TraceWindow): Promise<void> {
+    const { abort, hits } = this;
+    hits.set(drawn, 'requested');
+    try {
+      const params = requestParams({ ...drawn.request, hasFlows: false });
+      const payload = await this.fetch('hits', { ...params, ...this.params }, abort.signal);
+      if (abort.signal.aborted) return;
+      hits.set(drawn, decodeHits(payload, drawn));
+    } catch {
+      hits.delete(drawn); // The next frame of this window asks again.
+      return;
+    }
     this.onFound();
   }
 
@@ -106,23 +147,33 @@ export class Search {
    * before it). Wraps around.
    */
   async go(step: 1 | -1, fromPs: number): Promise<void> {
-    if (this.page.value?.query !== this.query.value) {
+    if (!this.isActive) return;
+    if (this.page.value?.text !== this.text.value) {
       // Enter came before the answer: send the request at once, then go.
       clearTimeout(this.timer);
-      if (this.query.value.text.trim() === '') return;
-      this.loading = this.load({}, () => 0);
+      this.loading = this.load({ offset: '0' });
     }
     await this.loading;
+    if ((this.page.value?.nMatches ?? 0) === 0) return;
+    if (this.at.value !== null) {
+      await this.goTo(this.at.value + step);
+      return;
+    }
+    await this.load({ from_ps: String(Math.max(0, Math.floor(fromPs))) });
     const page = this.page.value;
-    if (!page || page.nMatches === 0) return;
-    await this.goTo(this.at.value === null ? startOf(page, step, fromPs) : this.at.value + step);
+    const from = page?.matches[0];
+    if (!page || !from) return;
+    // All matches start earlier: the answer begins with the last of them.
+    const isBeyond = from.startPs < fromPs;
+    await this.goTo(step > 0 ? (isBeyond ? 0 : page.first) : isBeyond ? page.first : page.first - 1);
   }
 
   async goTo(place: number): Promise<void> {
     const page = this.page.value;
     if (!page || page.nMatches === 0) return;
     const wrapped = (place + page.nMatches) % page.nMatches;
-    await this.turnTo(wrapped, page);
+    if (wrapped < page.first || wrapped >= page.first + page.matches.length)
+      await this.load({ offset: String(Math.max(0, wrapped - Math.floor(PAGE / 2))) });
     const now = this.page.value;
     const match = now?.matches[wrapped - now.first];
     if (!match) return;
@@ -130,27 +181,18 @@ export class Search {
     this.reveal(match);
   }
 
-  /** Loads the page that contains an index: the next, the previous, the first, or all. */
-  private async turnTo(place: number, { first, matches, nMatches }: Page): Promise<void> {
-    if (place >= first && place < first + matches.length) return;
-    const last = matches.at(-1);
-    const head = matches[0];
-    if (place === 0) await this.load({}, () => 0);
-    else if (place === first + matches.length && last)
-      await this.load({ after_event: String(last.event) }, () => first + matches.length);
-    else if (head && place === first - 1)
-      await this.load({ before_event: String(head.event) }, (answer) => first - answer.matches.length);
-    else if (nMatches <= MAX_LISTED) await this.load({ limit: String(nMatches) }, () => 0);
-  }
-
   dispose(): void {
     clearTimeout(this.timer);
-    this.abort?.abort();
+    this.abort.abort();
   }
 }
 
-function startOf(page: Page, step: 1 | -1, fromPs: number): number {
-  const after = page.matches.findIndex(({ startPs }) => startPs >= fromPs);
-  const next = after < 0 ? page.matches.length : after;
-  return page.first + (step > 0 ? (after < 0 ? 0 : next) : next - 1);
+/** A text as a value of the language. */
+export function quoted(text: string): string {
+  return `"${text.replace(/[\\"]/g, '\\$&')}"`;
+}
+
+/** The query of a link from before the language: a plain text, and whether it looked into arguments. */
+export function queryOfLink(text: string, hasArguments: boolean): string {
+  return hasArguments && text.trim() ? `any:${quoted(text.trim())}` : text;
 }

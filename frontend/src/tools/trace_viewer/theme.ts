@@ -14,7 +14,7 @@ export function readTheme(): StageTheme {
     text: color('--text'),
     muted: color('--muted'),
     accent: color('--accent'),
-    hit: color('--bad'),
+    hit: color('--accent'),
     flow: color('--bad'),
     area: color('--c-host'),
     font: `11px ${tokenColor('--font') || 'sans-serif'}`,

@@ -163,9 +163,7 @@ export class Timeline {
     before.dispose();
     const wasWhole = isSameViewport(this.camera.view, clampViewport(this.wholeView, this.durationPs));
     await this.start(wasWhole ? null : this.camera.view);
-    const { text, hasArguments } = this.search.query.value;
-    this.search.set({ text: '', hasArguments });
-    this.search.set({ text, hasArguments });
+    this.search.restart();
   }
 
   /** Shifts window, selection and mark by the offset of the remaining hosts. */
@@ -405,6 +403,12 @@ export class Timeline {
     this.mark({ startPs: Math.floor(startPs), endPs: Math.ceil(endPs), trackIds: null, depths: null });
   }
 
+  /** Marks a track over the window: the drawer then shows its totals. */
+  markTrack(id: number): void {
+    const { startPs, endPs } = this.camera.view;
+    this.mark({ startPs: Math.floor(startPs), endPs: Math.ceil(endPs), trackIds: [id], depths: null });
+  }
+
   /** The extent of the current drag; null: none. */
   sketch(draft: Marked | null): void {
     this.frames.draft = draft && { ...stretchOf(draft, this.layout.value), label: labelOf(draft) };
@@ -429,7 +433,7 @@ export class Timeline {
   stepBack(): boolean {
     if (this.marked.value) this.mark(null);
     else if (this.selected.value) this.select(null);
-    else if (this.search.query.value.text) this.search.set({ ...this.search.query.value, text: '' });
+    else if (this.search.isActive) this.search.set('');
     else if (this.tool.value !== 'pan') this.tool.value = 'pan';
     else return false;
     return true;
@@ -469,6 +473,7 @@ export class Timeline {
       durationPs: this.durationPs,
       trackIds,
       hasFlows: this.hasAllFlows.value,
+      boxesPerPx: this.loader.boxesPerPx,
     };
   }
 

@@ -1,6 +1,5 @@
 /** The bar above the timeline: drag tools, search, tracks, colors, saving, zoom. */
 
-import type { Signal } from '@preact/signals';
 import type { VNode } from 'preact';
 import { asApiError } from '../../state/payload';
 import { TOOLS } from './keys';
@@ -99,20 +98,15 @@ export interface ToolBarProps {
   hosts: readonly string[];
   /** Hosts of the run that are not shown because there are many. */
   note: string;
-  isListed: Signal<boolean>;
+  scope: string;
 }
 
-export function ToolBar({ timeline, run, hosts, note, isListed }: ToolBarProps): VNode {
+export function ToolBar({ timeline, run, hosts, note, scope }: ToolBarProps): VNode {
   if (!timeline.facts.value) return <div class="tv-bar" />;
   return (
     <div class="tv-bar" role="toolbar" aria-label="Timeline">
       <ToolChoice timeline={timeline} />
-      <SearchBox
-        timeline={timeline}
-        onList={() => {
-          isListed.value = !isListed.value;
-        }}
-      />
+      <SearchBox timeline={timeline} scope={scope} />
       <News timeline={timeline} />
       {note && <span class="muted">{note}</span>}
       <div class="tv-bar-end">

@@ -32,7 +32,7 @@ function Lines({ hover }: { hover: Hover }): VNode | null {
     <>
       <b>{plural(picked.nMerged, 'event')} in this box</b>
       <span>
-        longest{isKnown ? `, ${format(picked.longestPs, 'ps')}` : ''}: {picked.name}
+        longest{isKnown ? `, about ${format(picked.longestPs, 'ps')}` : ''}: {picked.name}
       </span>
       <small>{format(picked.durationPs, 'ps')} wide; zoom in to see them</small>
     </>

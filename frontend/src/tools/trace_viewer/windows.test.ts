@@ -50,6 +50,16 @@ describe('windows', () => {
     expect(isComfortable(answer, ask)).toBe(true);
     expect(willServe(request, ask)).toBe(true);
   });
+  it('requests less margin where there are many boxes, and is content with it', () => {
+    const dense = { ...wanted(4e5, 5e5), boxesPerPx: 30 };
+    const request = planRequest(dense);
+    expect(request.widthPx).toBe(1200);
+    const answer = at(request.startPs as number, request.endPs as number, 100);
+    expect(isComfortable(answer, dense)).toBe(true);
+    // The screen itself is always covered.
+    expect(planRequest({ ...dense, boxesPerPx: 1000 }).widthPx).toBe(1100);
+    expect(planRequest({ ...dense, boxesPerPx: 2 }).widthPx).toBe(3000);
+  });
   it('draws the sharp window, else the finest that covers the view, else the whole', () => {
     const windows = new Windows();
     const whole = at(0, 1e6, 1000);

@@ -9,6 +9,9 @@ export const MAX_WIDTH_PX = 4000;
 /** Wider screens get a picture slightly coarser than a pixel rather than one without margins. */
 const SHARP_WIDTH_PX = 3300;
 
+/** A request is narrowed to about this many boxes (some 5 bytes each), as long as it covers the screen. */
+const MAX_BOXES_ASKED = 36_000;
+
 /** With more tracks than this, only those in sight are requested. */
 export const ALL_TRACKS_MAX = 200;
 
@@ -27,15 +30,23 @@ export interface VisibleWindow {
   /** The tracks in sight; null: all. */
   readonly trackIds: readonly number[] | null;
   readonly hasFlows: boolean;
+  /** Of the last answer: how many boxes a pixel of width brings. */
+  readonly boxesPerPx?: number;
 }
 
-/** The margin on either side of the window, in windows: as much as fits into MAX_WIDTH_PX, up to one. */
-export function marginFor(widthPx: number): number {
-  return Math.min(1, Math.max(0.1, (MAX_WIDTH_PX / Math.min(Math.max(widthPx, 1), SHARP_WIDTH_PX) - 1) / 2));
+/**
+ * The margin on either side of the window, in windows: as much as fits into MAX_WIDTH_PX and MAX_BOXES_ASKED,
+ * up to one.
+ */
+export function marginFor(widthPx: number, boxesPerPx = 0): number {
+  const mostPx = Math.min(MAX_WIDTH_PX, boxesPerPx > 0 ? MAX_BOXES_ASKED / boxesPerPx : MAX_WIDTH_PX);
+  const least = boxesPerPx * widthPx > MAX_BOXES_ASKED ? 0.05 : 0.1;
+  return Math.min(1, Math.max(least, (mostPx / Math.min(Math.max(widthPx, 1), SHARP_WIDTH_PX) - 1) / 2));
 }
 
-export function planRequest({ view, widthPx, durationPs, trackIds, hasFlows }: VisibleWindow): WindowRequest {
-  const margin = marginFor(widthPx) * spanPs(view);
+export function planRequest(visible: VisibleWindow): WindowRequest {
+  const { view, widthPx, durationPs, trackIds, hasFlows } = visible;
+  const margin = marginFor(widthPx, visible.boxesPerPx) * spanPs(view);
   const startPs = Math.max(0, Math.floor(view.startPs - margin));
   const endPs = Math.min(durationPs, Math.ceil(view.endPs + margin));
   const perPs = Math.min(widthPx, SHARP_WIDTH_PX) / spanPs(view);
@@ -64,7 +75,7 @@ function isSharp(window: TraceWindow, visible: VisibleWindow): boolean {
 
 /** Sharp, and far enough from its edges: no request is needed. */
 export function isComfortable(window: TraceWindow, visible: VisibleWindow): boolean {
-  const room = 0.3 * marginFor(visible.widthPx) * spanPs(visible.view);
+  const room = 0.3 * marginFor(visible.widthPx, visible.boxesPerPx) * spanPs(visible.view);
   const from = Math.max(0, visible.view.startPs - room);
   const to = Math.min(visible.durationPs, visible.view.endPs + room);
   return (

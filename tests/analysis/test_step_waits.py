@@ -166,7 +166,7 @@ def test_time_in_an_annotation_is_reported_under_its_name() -> None:
     assert parts(steps(other)) == {"host_python": [57, 57, 57], "host_compute": [43, 43, 43]}
     assert (
         said(other)[0]
-        == "57.0 µs (57.0%) of each step is in `anneal`, where no operation was traced: Python or other "
+        == "57.0 µs (57.0%) of each step is in `anneal`, where no operation was traced: Python, other "
         "host work, or waiting."
     )
 

@@ -104,7 +104,7 @@ def test_a_sleep_that_nothing_says_is_for_data_is_waiting() -> None:
     assert parts(found)["host_wait"] == [47, 47, 47]
     overview, of_input = said(trace)
     assert overview.startswith(
-        "Waiting: each step waits 47.0 µs (47.0%) in `settle` (train.py:70). The trace does not show what for"
+        "Each step waits 47.0 µs (47.0%) in `settle` (train.py:70); the trace does not show what for"
     )
     assert of_input.startswith(
         "Possibly input-bound: no waiting for data was traced, but each step waits 47.0 µs (47.0%) in "
@@ -166,7 +166,7 @@ def test_time_in_an_annotation_is_reported_under_its_name() -> None:
     assert parts(steps(other)) == {"host_python": [57, 57, 57], "host_compute": [43, 43, 43]}
     assert (
         said(other)[0]
-        == "57.0 µs (57.0%) of each step is in `anneal`, where no operation was traced: Python or other "
+        == "57.0 µs (57.0%) of each step is in `anneal`, where no operation was traced: Python, other "
         "host work, or waiting."
     )
 

@@ -20,7 +20,7 @@ OPS = TableSpec(
         number("avg_time_ps", "Average time", "ps", "Of an occurrence"),
         number("total_self_time_ps", "Self time", "ps", "Of all occurrences, without nested operations"),
         number("avg_self_time_ps", "Average self time", "ps"),
-        number("self_fraction", "Share", "fraction", "Of the operations' time, as in the donuts"),
+        number("self_fraction", "Share", "fraction", "Of the operations' time, as in the bars"),
         number("cumulative_fraction", "Cumulative", "fraction", "Share of this row and all rows above"),
         number(
             "device_time_fraction",

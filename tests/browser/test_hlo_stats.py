@@ -30,7 +30,7 @@ def test_rows_of_a_tpu_with_what_binds_them(page: Page, server: Server) -> None:
 def test_a_search_is_in_the_link(page: Page, server: Server) -> None:
     page.goto(link(server.url, run=JAX, tool=TOOL.name, **{"f.category": "=loop fusion"}))
     expect_tool(page, TOOL.title)
-    expect(frame_of(page).locator(".donut").first).to_contain_text("loop fusion")
+    expect(frame_of(page).locator(".share-bar").first).to_contain_text("loop fusion")
     rows = frame_of(page).get_by_role("grid", name="Operations").locator("tbody tr[data-at]")
     assert all("loop fusion" in text for text in rows.all_inner_texts())
     frame_of(page).get_by_role("searchbox", name="Search in Operations").fill("fusion")

@@ -37,7 +37,7 @@ def test_an_operation_leads_to_its_row_in_one_step_of_history(page: Page, server
     page.goto(link(server.url, run=KERAS, tool="overview_page"))
     expect_tool(page, TITLE)
     operation = frame_of(page).get_by_role("grid", name="Top 10 operations").locator("tbody button").first
-    name = operation.inner_text()
+    name = operation.inner_text().lstrip("…")  # the beginning may be left out
     operation.click()
     expect_tool(page, get_tool("framework_op_stats").title)
     expect_state(page, tool="framework_op_stats")

@@ -54,7 +54,7 @@ OPS = TableSpec(
             "self_fraction",
             "Share",
             "fraction",
-            "Self time as a share of the self time of all operations, as in the donuts",
+            "Self time as a share of the self time of all operations, as in the bars",
             formula="self time ÷ Σ self time",
             unknown="SparseCore operations run next to the TensorCore and have no share",
         ),

@@ -29,6 +29,7 @@ function payload(part: Partial<Payload>): Payload {
     verdict: null,
     is_diagnosed: true,
     scalars: {},
+    tiles: [],
     tables: {},
     diagnostics: [],
     ...part,

@@ -78,6 +78,15 @@ def error_of(response: TestResponse) -> dict[str, Any]:
     return error
 
 
+def test_tools_are_listed_with_the_runs_as_with_each_run(ask: Asking) -> None:
+    listed = json.loads(ask("/runs").data)
+    of_run = json.loads(ask("/tools", run=listed["runs"][0]["run"]).data)["tools"]
+    assert listed["tools"] == [
+        {name: tool[name] for name in ("name", "title", "group", "summary")} for tool in of_run
+    ]
+    assert len(listed["tools"]) > 10
+
+
 def test_runs_and_tools(ask: Asking) -> None:
     runs = json.loads(ask("/runs").data)["runs"]
     assert {run["run"] for run in runs} == {RUN, "train/broken"}

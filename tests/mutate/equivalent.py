@@ -9,6 +9,9 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "<module>: 8 * 2 ** 20 → 7 * 2 ** 20": "a bound of memory, not part of any result",
         "text_cache.__call__: ({}, 0) → ({}, 1)": "one of eight million characters of a bound of memory",
     },
+    "tb_tpuprof/analysis/diagnosis/rare_functions.py": {
+        "rare_functions: -1 → -2 #2": "any negative number is none",
+    },
     "tb_tpuprof/analysis/events/distinct_rows.py": {
         "distinct_rows: room = 1 → room = 2": "the size of a key from which rows are compared the slow way",
     },

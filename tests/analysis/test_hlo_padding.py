@@ -35,3 +35,9 @@ def test_fill_is_the_share_of_multiplications_asked_for() -> None:
     assert product.fill == pytest.approx(0.5 * 100 / 128)
     assert product.text == "contracted 64 padded to 128, columns 100 padded to 128"
     assert Product("dot.2", 1, 8, 128, 128, (8, 128, 128)).text == "no padding"
+
+
+def test_waste_is_the_padding_s_share_and_none_of_a_dimension_without_elements() -> None:
+    assert PaddedDim("lhs", 1, 96, 128).waste == 0.25
+    assert PaddedDim("rhs", 0, 8, 8).waste == 0
+    assert PaddedDim("out", 2, 0, 0).waste == 0

@@ -121,6 +121,10 @@ def test_constants() -> None:
     assert literal_text(Literal(Shape(1, (2,)), np.array([True, False])), 10) == "{1, 0}"
     assert literal_text(Literal(Shape(1), np.array(True)), 10) == "true"
     assert literal_text(Literal(Shape(16, (1,)), np.array([0x3F80], np.uint16)), 10) == "{1}"
+    doubles = np.array([1 / 3, 0.1, -1e300])
+    assert literal_text(Literal(Shape(12, (3,)), doubles), 10) == "{0.33333333333333331, 0.1, -1e+300}"
+    thirds = np.array([1 / 3, 0.25], np.float32)
+    assert literal_text(Literal(Shape(11, (2,)), thirds), 10) == "{0.333333343, 0.25}"
     assert literal_text(Literal(Shape(15), np.array(1 + 2j, np.complex64)), 10) == "(1, 2)"
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tb_tpuprof.analysis.memory.events import MemoryEvents, memory_events
+from tb_tpuprof.analysis.memory.events import MemoryEvents, _order, memory_events
 from tb_tpuprof.analysis.memory.floor import Floor, floor_of, floors
 from tb_tpuprof.analysis.memory.peak import active_allocations, event_at, excess_bytes, memory_peak
 from tb_tpuprof.analysis.memory.window import window_events
@@ -371,3 +371,11 @@ def test_no_events_no_memories() -> None:
     events = memory_events(build([DrawnPlane("/host:CPU", {"main": [DrawnEvent("x", 0, 5)]})]))
     assert events.memories == ()
     assert len(events.event) == 0
+
+
+@pytest.mark.parametrize("last", [3, 40, 65_535, 65_536, 70_000])
+def test_events_are_sorted_by_memory_whatever_their_number(last: int) -> None:
+    memory, start = np.array([last, 1, 0, last, 1], np.int32), np.array([9, 8, 7, 6, 6], np.int64)
+    order = _order(memory, start)
+    assert order is not None
+    assert order.tolist() == sorted(range(5), key=lambda row: (memory[row], start[row], row))

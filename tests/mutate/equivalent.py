@@ -9,6 +9,32 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "<module>: 8 * 2 ** 20 → 7 * 2 ** 20": "a bound of memory, not part of any result",
         "text_cache.__call__: ({}, 0) → ({}, 1)": "one of eight million characters of a bound of memory",
     },
+    "tb_tpuprof/analysis/diagnosis/rare_functions.py": {
+        "rare_functions: -1 → -2 #2": "any negative number is none",
+    },
+    "tb_tpuprof/analysis/events/distinct_rows.py": {
+        "distinct_rows: room = 1 → room = 2": "the size of a key from which rows are compared the slow way",
+    },
+    "tb_tpuprof/analysis/events/links.py": {
+        "_contexts: (consumer, consumed_key) if is_consumer.all() else (consumer[is_consumer], "
+        "consumed_key[is_consumer]) → (consumer[is_consumer], consumed_key[is_consumer])": "all rows, copied",
+        "_contexts: (producer, produced_key) if is_producer.all() else (producer[is_producer], "
+        "produced_key[is_producer]) → (producer[is_producer], produced_key[is_producer])": "all rows, copied",
+    },
+    "tb_tpuprof/analysis/events/metadata_names.py": {
+        "metadata_names: len(ids) and int(ids.min()) >= 0 → len(ids) and int(ids.min()) > 0": "one by one, slower",
+    },
+    "tb_tpuprof/analysis/events/stat_rows.py": {
+        "consecutive: return slice(int(rows[0]), int(rows[-1]) + 1) if is_run else rows → return rows": "the same "
+        "rows, copied",
+    },
+    "tb_tpuprof/analysis/hlo/memory_accesses.py": {
+        "_blocks: a + 1 → a + 2": "a search for a larger position already ends behind its own",
+    },
+    "tb_tpuprof/analysis/memory/events.py": {
+        "MemoryEvents._texts: -1 → -2": "replaced by the first key's texts",
+        "_order: int(memory_by_time.max()) < 2 ** 16 → int(memory_by_time.max()) < 2 * 16": "the type that is sorted",
+    },
     "tb_tpuprof/analysis/pod/join.py": {
         "_labels: enumerate(groups, 1) → enumerate(groups, 2)": "labels only keep groups apart",
     },

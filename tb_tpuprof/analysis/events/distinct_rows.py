@@ -17,10 +17,12 @@ def distinct_rows(keys: Int64s) -> tuple[Int64s, Int64s]:
     code: Int64s = np.zeros(len(keys), np.int64)
     room = 1
     for column, least, size in zip(keys.T, low.tolist(), sizes, strict=True):
-        if room * size >= 2**62:
-            values, code = np.unique(code, return_inverse=True)
-            code, room = code.reshape(-1), len(values)
-        code = code * size + (column - least)
+        place = column - least
+        if room * size >= 2**62:  # ranks keep the order and are fewer than rows
+            codes, code = np.unique(code, return_inverse=True)
+            values, place = np.unique(place, return_inverse=True)
+            code, place, room, size = code.reshape(-1), place.reshape(-1), len(codes), len(values)
+        code = code * size + place
         room *= size
     _, first, inverse = np.unique(code, return_index=True, return_inverse=True)
     return keys[first], inverse.reshape(-1)

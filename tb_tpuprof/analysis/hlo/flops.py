@@ -90,7 +90,7 @@ def _count_inside(
     # Solutions of first + step × k ≡ 0 (mod base): k ≡ k0 (mod period), if there are any.
     gcd = math.gcd(step, base)
     period = base // gcd
-    inverse = pow(step // gcd, -1, period) if period > 1 else 0
+    inverse = pow(step // gcd, -1, period)
     k0 = (-(first // gcd) * inverse) % period
     start = low + (k0 - low) % period
     count: npt.NDArray[np.int64] = np.where(

@@ -185,7 +185,7 @@ def classify_line(
     contexts = line_contexts(trace, line, event_mark)
     mark = event_mark[contexts.first]
     kind, own_class = _kinds(trace, contexts, mark), (mark & (_IS_MARKER - 1)).astype(np.uint8)
-    klass, named = _resolved(trace, contexts, own_class, kind, (mark & _HOLDS_COMPILATION) > 0)
+    klass, named = _resolved(trace, contexts, own_class, kind, (mark & _HOLDS_COMPILATION) != 0)
     if has_device:
         loader = nearest(contexts.above, (own_class == STEP_MARKER) | (kind == Kind.LOADER))
         klass[(loader >= 0) & (kind[loader] == Kind.LOADER) & (klass == TimeClass.HOST_COMPUTE)] = (
@@ -245,8 +245,8 @@ def _kinds(trace: Trace, contexts: LineContexts, mark: npt.NDArray[np.uint16]) -
         kind[by_library] = Kind.PYTHON
         is_called_by_next = (parent >= 0) & is_next[parent] & ~by_library[parent] & (kind == Kind.PYTHON)
         kind[is_called_by_next] = Kind.LOADER
-    kind[((mark & _HOLDS_MARKER) > 0) & (kind != Kind.NONE)] = Kind.PYTHON
-    kind[(mark & _IS_MARKER) > 0] = Kind.NONE
+    kind[((mark & _HOLDS_MARKER) != 0) & (kind != Kind.NONE)] = Kind.PYTHON
+    kind[(mark & _IS_MARKER) != 0] = Kind.NONE
     result: npt.NDArray[np.uint8] = kind.astype(np.uint8)
     return result
 

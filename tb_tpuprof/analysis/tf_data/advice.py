@@ -127,7 +127,7 @@ def place(host_steps: Steps, pipeline: Pipeline) -> Place:
         return "inside"
     # A training loop requests data before most of its steps, wherever these are marked; a validation runs
     # occasionally.
-    feeds = len(np.unique(step[~is_within])) if is_in_range.any() else 0
+    feeds = len(np.unique(step[~is_within]))
     return "between" if feeds * 2 >= len(host_steps) - 1 and feeds else "outside"
 
 

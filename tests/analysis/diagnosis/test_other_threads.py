@@ -154,6 +154,7 @@ def test_own_python_that_runs_ahead_of_the_device_is_a_share_of_its_computing() 
     assert activity is not None
     assert (activity.thread, activity.culprit) == ("main", Culprit("function", "weigh", "mine.py", 4))
     assert activity.running == pytest.approx(8 / 69)
+    assert (activity.waiting, activity.hands_over) == (0, False)
     assert concurrent_copies(trace) == pytest.approx((4 + 6) / 69)
 
 

@@ -209,3 +209,17 @@ def test_a_call_that_returns_at_once_did_not_wait() -> None:
         {"d": {"hlo_op": "dot.3"}},
     )
     assert [sync.per_step.tolist() for sync in synchronizing(trace)] == [[0, 1]]
+
+
+def test_a_function_that_only_waits_does_not_own_the_work_after_the_wait() -> None:
+    """`report` ends with its wait, so 24 columns of `update` follow; in the second step it goes on for 4 itself."""
+    (sync,) = found_in(
+        """
+        main  [train                                            ][train                                            ]
+        main  [u                                      ]          [u                                      ]
+        main   [d ][v         ]                                   [d ][v                 ]
+        main       [a         ]                                       [a             ]
+        """
+    )
+    assert (sync.culprit.name, sync.per_step.tolist()) == ("report", [1, 1])
+    assert us(sync.after_ps) == [40 - 16, 4]

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
+from statistics import median
 
 import numpy as np
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
 from tb_tpuprof.analysis.diagnosis.records import HostEvidence
-from tb_tpuprof.analysis.diagnosis.tiny_calls import tiny_calls
+from tb_tpuprof.analysis.diagnosis.tiny_calls import _bursts, tiny_calls
 from tb_tpuprof.trace.trace import Trace
 from tests.analysis.diagnosis.drawn import trace_of, us
+from tests.builders import PS, DrawnEvent, DrawnPlane, build
 
 EAGER = {
     "f": "TFE_Py_FastPathExecute_C",
@@ -58,3 +61,26 @@ def test_what_they_compute_is_the_price_of_calling_them() -> None:
 def test_few_calls_are_none() -> None:
     tiny = tiny_calls(loop([(3, 40), (7, 60), (5, 30)]))
     assert (tiny.names, us(tiny.computed_ps)) == (frozenset(), [0, 0, 0])
+
+
+def test_bursts_end_at_a_pause_of_more_than_two_calls() -> None:
+    """Random calls of two threads, compared with a loop over them in time order."""
+    rng = random.Random("bursts")
+    for _ in range(60):
+        lines: dict[str, list[DrawnEvent]] = {}
+        for name in ("main", "second"):
+            at, lines[name] = rng.randint(0, 50), []
+            for _ in range(rng.randint(1, 12)):
+                length = rng.randint(1, 5)
+                lines[name].append(DrawnEvent("call", at * PS, length * PS))
+                at += length + rng.choice((0, 1, 2, 9, 12, 15, 40))
+        trace = build([DrawnPlane("/host:CPU", lines)])
+        calls = sorted((one.start_ps, one.duration_ps) for line in lines.values() for one in line)
+        pause = 2 * median(length for _, length in calls)
+        bursts: list[list[int]] = []
+        for start, length in calls:
+            if bursts and start - bursts[-1][1] <= pause:
+                bursts[-1][1] = max(bursts[-1][1], start + length)
+            else:
+                bursts.append([start, start + length])
+        assert np.array(_bursts(trace, np.arange(len(calls)))).T.tolist() == bursts

@@ -364,7 +364,7 @@ def _attribute_line(trace: Trace, pieces: Pieces, rows: Rows, result: Attributio
     is_claimed = np.isin(klass, _OPEN_TO_CLAIMS) & (claim[context] >= 0)
     cause = result.cause[rows]
     cause[is_claimed] = name_table.claim[metadata[claim[context[is_claimed]]]]
-    user = nearest(parent, (origin == Origin.USER) & ~_are_nameless(trace, metadata))
+    user = nearest(parent, (origin == Origin.USER) & ~are_nameless(trace, metadata))
     user = np.where(user >= 0, user, nearest(parent, origin == Origin.USER))
     entry = nearest(parent, (origin == Origin.USER) | _is_entry(origin, parent))
     is_call = (entry >= 0) & (origin[entry] != Origin.USER)
@@ -450,7 +450,7 @@ def _strongest(
     return result
 
 
-def _are_nameless(trace: Trace, metadata: Int64s) -> npt.NDArray[np.bool_]:
+def are_nameless(trace: Trace, metadata: Int64s) -> npt.NDArray[np.bool_]:
     """Whether frames have no name of their own (`<genexpr>`, `<listcomp>`, `<lambda>`), so that the function
     around them names them.
     """

@@ -264,6 +264,52 @@ def _open(
         walk.i = 0
 
 
+def own_times(
+    start: cython.const[int64_t][::1],
+    duration: cython.const[int64_t][::1],
+    parent: cython.const[int32_t][::1],
+    context: cython.const[int32_t][::1],
+    windows: tuple,
+    n_contexts: int64_t,
+):
+    """Own time and number of events of each context within windows; see `plain.calling.own_times`."""
+    sums = np.zeros((2, n_contexts), np.int64)
+    time: int64_t[::1] = sums[0]
+    count: int64_t[::1] = sums[1]
+    opens: cython.const[int64_t][::1] = windows[0]
+    closes: cython.const[int64_t][::1] = windows[1]
+    first: int64_t = 0
+    i: int64_t
+    walk = cython.declare(Walk)
+    codes = np.arange(n_contexts, dtype=np.int32)
+    _open(cython.address(walk), start, duration, parent, (context, codes), windows)
+    with cython.nogil:
+        while _next_stretch(cython.address(walk)):
+            time[walk.of_code] += walk.end - walk.begin
+        for i in range(start.shape[0] if opens.shape[0] else 0):
+            while first < opens.shape[0] and closes[first] <= start[i]:
+                first += 1
+            if first == opens.shape[0]:
+                break
+            if opens[first] < start[i] + max(duration[i], 1):
+                count[context[i]] += 1
+    return sums
+
+
+def summed_up(above: cython.const[int32_t][::1], values: cython.const[int64_t][:, ::1]):
+    """Sums over each node and all nodes below it; see `plain.calling.summed_up`."""
+    sums = np.array(values, np.int64)
+    total: int64_t[:, ::1] = sums
+    i: int64_t
+    row: int64_t
+    with cython.nogil:
+        for row in range(total.shape[0]):
+            for i in range(above.shape[0] - 1, -1, -1):
+                if 0 <= above[i] < i:
+                    total[row, above[i]] += total[row, i]
+    return sums
+
+
 Piece = cython.struct(start=int64_t, end=int64_t, limit=int64_t, step=int64_t, klass=int64_t)
 
 

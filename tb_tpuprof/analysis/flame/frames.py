@@ -6,6 +6,7 @@ every page.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
@@ -18,8 +19,7 @@ from tb_tpuprof.analysis.diagnosis.names import CAUSES, Origin, names
 from tb_tpuprof.analysis.diagnosis.parts import are_nameless, origins
 from tb_tpuprof.analysis.diagnosis.torch_files import package_of
 from tb_tpuprof.analysis.events.line_contexts import nearest
-from tb_tpuprof.analysis.events.metadata_names import metadata_names
-from tb_tpuprof.analysis.events.names import UNKNOWN, is_explicit_step, is_fetch, parse_op
+from tb_tpuprof.analysis.events.names import PYTORCH_NAMESPACES, UNKNOWN, is_explicit_step, parse_op
 from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.events.python_frames import Kind, frame_of
 from tb_tpuprof.analysis.events.text_cache import text_cache
@@ -30,6 +30,11 @@ from tb_tpuprof.trace.trace import Trace
 
 Int32s = npt.NDArray[np.int32]
 _SYNCHRONIZATION = CAUSES.index(Cause.SYNCHRONIZATION)
+# Annotations that PyTorch makes itself, and its built-in functions without a name.
+_PYTORCH = re.compile(
+    r"<built-in |Optimizer\.\w|enumerate\(Data|DistributedDataParallel|FullyShardedDataParallel|"
+    r"\w+ \(record_param"
+)
 _OWNERS = {
     Origin.RUNTIME: "runtime",
     Origin.ANNOTATION: "yours",
@@ -100,8 +105,10 @@ def label_of(name: str) -> Label:
 def frames(trace: Trace, tree: Stacks) -> Frames:
     """Families of all nodes. Below a call that waits everything waits, up to a function of the user."""
     table, metadata, above = names(trace), tree.metadata, tree.above
-    origin = origins(table.origin[metadata], above)
-    is_device = ~np.isin(trace.metadata["plane"][metadata], planes(trace).hosts)
+    origin = _origins(trace, tree)
+    roles = planes(trace)
+    devices = (*roles.gpus, *roles.tensor_cores, *roles.sparse_cores)
+    is_device = np.isin(trace.metadata["plane"][metadata], devices)
     family = np.array([Family[_OWNERS[Origin(i)].upper()] for i in range(len(Origin))], np.uint8)[origin]
     is_runtime = (family == Family.RUNTIME) | is_device
     family[is_runtime & (is_device | table.is_op[metadata] | _are_operations(trace, metadata))] = (
@@ -121,6 +128,22 @@ def frames(trace: Trace, tree: Stacks) -> Frames:
     return Frames(family, np.where(mark_steps, -1, user).astype(np.int32))
 
 
+def _origins(trace: Trace, tree: Stacks) -> npt.NDArray[np.uint8]:
+    """The origin of each node. What is inside a call of the runtime is no annotation of the user's, and
+    neither are PyTorch's own.
+    """
+    origin = origins(names(trace).origin[tree.metadata], tree.above)
+    is_annotation = origin == Origin.ANNOTATION
+    origin[is_annotation & _by_name(trace, tree.metadata, lambda text: _PYTORCH.match(text) is not None)] = (
+        Origin.LIBRARY
+    )
+    around = nearest(tree.above, ~is_annotation)
+    origin[(origin == Origin.ANNOTATION) & (around >= 0) & (origin[around] == Origin.RUNTIME)] = (
+        Origin.RUNTIME
+    )
+    return origin
+
+
 def _mark_steps(trace: Trace, metadata: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     """Whether names are those of events that mark steps."""
     marks = np.zeros(len(trace.metadata), np.bool_)
@@ -135,22 +158,26 @@ def _by_name(
     trace: Trace, metadata: npt.NDArray[np.int64], has: Callable[[str], bool]
 ) -> npt.NDArray[np.bool_]:
     """Whether the name of each metadata row has a property; each is asked once."""
-    texts, used = metadata_names(trace), np.unique(metadata)
+    used = np.unique(metadata)
     result = np.zeros(len(trace.metadata), np.bool_)
-    result[used] = [has(texts[row]) for row in used.tolist()]
+    result[used] = [has(trace.strings.get(i)) for i in trace.event_names[used].tolist()]
     return result[metadata]
 
 
 def _are_operations(trace: Trace, metadata: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    return _by_name(trace, metadata, lambda text: ":" in text and parse_op(text).category != UNKNOWN)
-
-
-def _wait(trace: Trace, metadata: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Whether names are those of events that wait: for an asynchronous operation, or for the input."""
     return _by_name(
         trace,
         metadata,
-        lambda text: is_waiting("", text) or text[:15].lower() == "iteratorgetnext" or is_fetch(text),
+        lambda text: (
+            ":" in text and (text.startswith(PYTORCH_NAMESPACES) or parse_op(text).category != UNKNOWN)
+        ),
+    )
+
+
+def _wait(trace: Trace, metadata: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Whether names are those of events that wait: for an asynchronous operation, or for tf.data."""
+    return _by_name(
+        trace, metadata, lambda text: is_waiting("", text) or text[:15].lower() == "iteratorgetnext"
     )
 
 

@@ -156,7 +156,7 @@ def in_order(nodes: Sequence[Node]) -> list[Node]:
 
 
 def merged_nodes(parts: Sequence[Sequence[Node]]) -> list[Node]:
-    """Trees of several hosts as one: nodes of the same group and names are one node, with the sum of times."""
+    """Trees of several hosts as one: nodes of the same group and names are one with their sum."""
     if len(parts) == 1:
         return list(parts[0])
     result: list[Node] = []

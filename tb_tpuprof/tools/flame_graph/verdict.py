@@ -14,6 +14,8 @@ from tb_tpuprof.units import format_fraction, format_time
 
 _MOST = 0.5
 _MATTERS = 0.01  # of the steps' time
+_TF_DATA = ("Iterator::",)  # stages wait for one another: no operations of their own
+_LONG = 60
 
 
 def verdict_of(flame: Flame, functions: Sequence[Function]) -> Verdict | None:
@@ -21,7 +23,7 @@ def verdict_of(flame: Flame, functions: Sequence[Function]) -> Verdict | None:
     if not any(max(one.own_ps[0], one.with_calls_ps[0]) for one in functions):
         return None
     users = sorted(
-        (one for one in functions if one.is_users and one.with_calls_ps[0]),
+        (one for one in functions if one.with_calls_ps[0] > _MATTERS * flame.durations_ps[0]),
         key=lambda one: -one.with_calls_ps[0],
     )
     return _of_users(flame, users) if users else _of_operations(flame, functions)
@@ -72,27 +74,33 @@ def _thread_of(flame: Flame, one: Function) -> str:
 
 def _of_operations(flame: Flame, functions: Sequence[Function]) -> Verdict:
     """Without functions: the largest operation, and how to record functions."""
-    families = (Family.OPERATION, Family.RUNTIME, Family.LIBRARY, Family.WAITING)
-    largest = next(
-        one
-        for family in families
-        for one in sorted(functions, key=lambda one: -one.own_ps[0])
-        if one.family == family and one.own_ps[0]
+    operations = (Family.OPERATION, Family.WAITING)
+    largest = min(
+        functions,
+        key=lambda one: (one.family not in operations, one.name.startswith(_TF_DATA), -one.own_ps[0]),
     )
+    has_frames = any(one.is_users and label_of(one.name).file for one in functions)
     framework = sum_software([software(host.trace) for host in flame.hosts]).framework
-    kind = "operation" if largest.family == Family.OPERATION else "call"
-    text = (
-        f"The largest {kind} is `{largest.name}`: {_amount(flame, largest.own_ps[0])}. "
-        "The trace has no Python calls on these threads, so none of your functions can be named."
+    kind = "operation" if largest.family in operations else "call"
+    text = f"The largest {kind} is `{short(largest.name)}`: {_amount(flame, largest.own_ps[0])}. " + (
+        "Your own code takes less than 1%."
+        if has_frames
+        else "The trace has no Python calls on these threads, so none of your functions can be named."
     )
     option = python_option_of(framework)
     return Verdict(
         "unknown",
         text,
         "compute",
-        (f"To see the functions of your code, capture with Python calls: {option}.",),
+        () if has_frames else (f"To see the functions of your code, record Python calls: `{option}`.",),
         (NextStep("Show it on its own", "flame_graph", {"function": largest.name}),),
     )
+
+
+def short(name: str) -> str:
+    """A name without the parameters of its templates, if it is long."""
+    cut = name if len(name) <= _LONG else f"{name.partition('<')[0]}<…>" if "<" in name else name
+    return cut if len(cut) <= _LONG else f"{cut[: _LONG // 2]}…{cut[-_LONG // 2 :]}"
 
 
 def _amount(flame: Flame, time_ps: int) -> str:

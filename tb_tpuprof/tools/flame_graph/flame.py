@@ -198,8 +198,11 @@ def _default(
     order = sorted(range(len(groups)), key=lambda i: (i not in own, -int(users[i]), i))
     shown = [i for i in order if users[i] >= max(_USERS * step_ps, 1)][:MAX_SHOWN]
     if not shown:
+        is_device = np.array([group.is_device for group in groups], np.bool_)
         works = [
-            np.where(host.found.family == Family.WAITING, 0, host.tree.own_ps[0]).astype(np.int64)
+            np.where(
+                (host.found.family == Family.WAITING) & ~is_device[host.tree.group], 0, host.tree.own_ps[0]
+            ).astype(np.int64)
             for host in trees
         ]
         busy = sum_of(
@@ -208,6 +211,8 @@ def _default(
                 for host, work in zip(trees, works, strict=True)
             ]
         )
-        order = sorted(range(len(groups)), key=lambda i: (-int(busy[i]), i))
-        shown = [i for i in order if busy[i] > 0][:MAX_SHOWN_OPERATIONS] or order[:1]
+        order = sorted(range(len(groups)), key=lambda i: (not is_device[i], -int(busy[i]), i))
+        device = groups[order[0]].section if order and is_device[order[0]] else ""
+        shown = [i for i in order if busy[i] > 0 and (not is_device[i] or groups[i].section == device)]
+        shown = shown[:MAX_SHOWN_OPERATIONS] or order[:1]
     return tuple(shown)

@@ -1,5 +1,5 @@
 """Threads and device lines as the groups of a flame graph: numbered threads of a pool are one group, and so
-are alike lines of several devices and hosts.
+are alike lines of several hosts.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from tb_tpuprof.tools.trace_hosts import HostView
 from tb_tpuprof.trace.schema import STACK
 
 MAX_GROUPS = 400
+DEVICE_KINDS = ("hlo_ops", "stream")
 _NOT_STACKS = frozenset(
     ("steps", "modules", "scope", "source", "launches", "overhead", "async", "counter", "ops")
 )
 _POOL = re.compile(r"[/_-]-?\d+$")
-_DEVICE_NUMBER = re.compile(r":\d+")
 
 
 @dataclass
@@ -30,6 +30,11 @@ class Group:
     lines: dict[int, list[int]] = field(default_factory=dict)
     track_ids: list[int] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
+
+    @property
+    def is_device(self) -> bool:
+        """Whether it is a line of a device."""
+        return self.kind in DEVICE_KINDS
 
     @property
     def n_lines(self) -> int:
@@ -61,7 +66,7 @@ def groups_of(hosts: Sequence[HostView], by_line: bool = False) -> tuple[list[Gr
     for place, host, track in tracks:
         if (place, track.line) not in kept:
             continue
-        section, name = _section(track), _stem(track)
+        section, name = track.section, _stem(track) if track.kind == "thread" else track.name
         # Python threads all have the same name: the n-th of each host are one group.
         number = _place_among(host, track) if track.kind == "python" else 0
         key: tuple[object, ...] = (place, track.line) if by_line else (section, name, track.kind, number)
@@ -70,11 +75,6 @@ def groups_of(hosts: Sequence[HostView], by_line: bool = False) -> tuple[list[Gr
         group.track_ids.append(int(host.track_ids(track.line)))
         group.names.append(track.name if not by_line or len(hosts) == 1 else f"{track.name} ({host.host})")
     return list(groups.values()), len(tracks) - len(kept)
-
-
-def _section(track: Track) -> str:
-    """The part of the machine, without the number of a device."""
-    return _DEVICE_NUMBER.sub("", track.section)
 
 
 def _stem(track: Track) -> str:

@@ -82,7 +82,8 @@ def _of_operations(flame: Flame, functions: Sequence[Function]) -> Verdict:
     has_frames = any(one.is_users and label_of(one.name).file for one in functions)
     framework = sum_software([software(host.trace) for host in flame.hosts]).framework
     kind = "operation" if largest.family in operations else "call"
-    text = f"The largest {kind} is `{short(largest.name)}`: {_amount(flame, largest.own_ps[0])}. " + (
+    waits = ", in which it only waits" if largest.family == Family.WAITING else ""
+    text = f"The largest {kind} is `{short(largest.name)}`: {_amount(flame, largest.own_ps[0])}{waits}. " + (
         "Your own code takes less than 1%."
         if has_frames
         else "The trace has no Python calls on these threads, so none of your functions can be named."

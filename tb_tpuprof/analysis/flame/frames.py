@@ -30,10 +30,10 @@ from tb_tpuprof.trace.trace import Trace
 
 Int32s = npt.NDArray[np.int32]
 _SYNCHRONIZATION = CAUSES.index(Cause.SYNCHRONIZATION)
-# Annotations that PyTorch makes itself, and its built-in functions without a name.
+# Annotations that PyTorch makes itself, modules, and functions without a file or a name.
 _PYTORCH = re.compile(
     r"<built-in |Optimizer\.\w|enumerate\(Data|DistributedDataParallel|FullyShardedDataParallel|"
-    r"\w+ \(record_param"
+    r"\w+ \(record_param|nn\.Module: |<\w[^>]*>\(\d+\): "
 )
 _OWNERS = {
     Origin.RUNTIME: "runtime",
@@ -134,9 +134,8 @@ def _origins(trace: Trace, tree: Stacks) -> npt.NDArray[np.uint8]:
     """
     origin = origins(names(trace).origin[tree.metadata], tree.above)
     is_annotation = origin == Origin.ANNOTATION
-    origin[is_annotation & _by_name(trace, tree.metadata, lambda text: _PYTORCH.match(text) is not None)] = (
-        Origin.LIBRARY
-    )
+    is_pytorchs = _by_name(trace, tree.metadata, lambda text: _PYTORCH.match(text) is not None)
+    origin[(is_annotation | (origin == Origin.RUNTIME)) & is_pytorchs] = Origin.LIBRARY
     around = nearest(tree.above, ~is_annotation)
     origin[(origin == Origin.ANNOTATION) & (around >= 0) & (origin[around] == Origin.RUNTIME)] = (
         Origin.RUNTIME

@@ -9,12 +9,18 @@ import { useWidth } from '../../widgets/size';
 import { boxesOf, neighbor, signed, ticksOf, tipOf, type Box, type Coloring, type FlameNode } from './model';
 import { paintOf } from './paint';
 
+/** Ticks end before the right edge, where their text would be cut. */
+const LAST_TICK = 0.96;
 const LEVEL_PX = 26;
 const AXIS_PX = 20;
 const TICK_PX = 110;
 /** Boxes that are narrower than this many pixels are not drawn. */
 const LEAST_PX = 1;
 const LABEL_FROM_PX = 24;
+/** About the width of a character of the name and of the note after it. */
+const NAME_PX = 6.9;
+const NOTE_PX = 6.2;
+const PADDING_PX = 20;
 
 export interface FlameProps {
   nodes: readonly FlameNode[];
@@ -39,7 +45,7 @@ const ARROWS = ['ArrowUp', 'ArrowDown', 'ArrowLeft', 'ArrowRight', 'Home', 'End'
 function Axis({ spanPs, widthPx, height }: { spanPs: number; widthPx: number; height: number }): VNode {
   return (
     <div class="fg-axis" aria-hidden="true" style={{ height: `${height}px` }}>
-      {ticksOf(spanPs, widthPx / TICK_PX).map((tick) => (
+      {ticksOf(spanPs * LAST_TICK, widthPx / TICK_PX).map((tick) => (
         <span key={tick} style={{ left: `${(100 * tick) / spanPs}%` }}>
           {tick ? format(tick, 'ps') : '0'}
         </span>
@@ -50,13 +56,14 @@ function Axis({ spanPs, widthPx, height }: { spanPs: number; widthPx: number; he
 
 function labelOf({ node, width }: Box, widthPx: number, isCompared: boolean): VNode | null {
   if (width * widthPx < LABEL_FROM_PX) return null;
-  const note = isCompared
-    ? signed(node.totalPs - (node.otherTotalPs ?? 0))
-    : [node.place, format(node.totalPs, 'ps')].filter(Boolean).join(' · ');
+  const time = isCompared ? signed(node.totalPs - (node.otherTotalPs ?? 0)) : format(node.totalPs, 'ps');
+  const room = width * widthPx - PADDING_PX - node.name.length * NAME_PX;
+  const whole = node.place && !isCompared ? `${node.place} · ${time}` : time;
+  const note = [whole, time].find((text) => text.length * NOTE_PX <= room);
   return (
     <>
       <b>{node.name}</b>
-      <small>{note}</small>
+      {note && <small>{note}</small>}
     </>
   );
 }

@@ -8,7 +8,8 @@ import { canOpen } from '../../state/catalog';
 import { useLoaded } from '../../state/payload';
 import { openTool } from '../../state/selection';
 import { Failed, Loading } from '../../widgets/states';
-import { serverParams, type ToolProps } from '../tool';
+import { selectionParams } from './selection_params';
+import type { ToolProps } from '../tool';
 import { familyTitle, FUNCTION, placeOf, signed } from './model';
 
 const MOST_ROWS = 8;
@@ -166,7 +167,7 @@ function Neighbors({
         {shown.map((node) => (
           <tr key={node.key}>
             <td>
-              <button type="button" class="link" onClick={() => onChoose(node.key)}>
+              <button type="button" class="text-link" onClick={() => onChoose(node.key)}>
                 {node.name}
               </button>{' '}
               <small>{node.place}</small>
@@ -220,7 +221,7 @@ function LongestCalls({ payload }: { payload: Payload }): VNode | null {
                 {hasTimeline ? (
                   <button
                     type="button"
-                    class="link"
+                    class="text-link"
                     aria-label={`Call ${i + 1} of ${format(length, 'ps')} on the timeline`}
                     onClick={() => openCall(call.host, event, start, length)}
                   >
@@ -273,7 +274,7 @@ function Content({ payload, ...props }: PanelProps & { payload: Payload }): VNod
   return (
     <>
       <h2>
-        <span>{shownName}</span> <small>{root?.place}</small>
+        <span>{shownName}</span> <small>{root?.place}</small>{' '}
         {root && <em class={`fg-badge ${root.family}`}>{familyTitle(root.family)}</em>}
       </h2>
       <dl class="facts">
@@ -305,15 +306,15 @@ function Content({ payload, ...props }: PanelProps & { payload: Payload }): VNod
       <LongestCalls payload={payload} />
       <p class="fg-ways">
         {canOpen('trace_viewer') && (
-          <button type="button" class="link" onClick={() => openTool('trace_viewer', { q: name })}>
+          <button type="button" class="text-link" onClick={() => openTool('trace_viewer', { q: name })}>
             Find all calls on the timeline ({format(nCalls, 'count')} in the steps shown)
           </button>
         )}
-        <button type="button" class="link" onClick={() => setParams({ q: shownName }, 'push')}>
+        <button type="button" class="text-link" onClick={() => setParams({ q: shownName }, 'push')}>
           Highlight it in the flame graph
         </button>
         {isPerStep && (
-          <button type="button" class="link" onClick={() => setParams({ against: 'slowest' }, 'push')}>
+          <button type="button" class="text-link" onClick={() => setParams({ against: 'slowest' }, 'push')}>
             Compare with the slowest step
           </button>
         )}
@@ -324,13 +325,12 @@ function Content({ payload, ...props }: PanelProps & { payload: Payload }): VNod
 
 export function Panel(props: PanelProps): VNode {
   const { run, hosts, info, params, name, setParams } = props;
-  const { order: _order, against: _against, ...chosen } = serverParams(info, params);
   const query: DataQuery = {
     tool: info.name,
     question: 'function',
     run,
     hosts,
-    params: { ...chosen, function: name },
+    params: { ...selectionParams(info, params), function: name },
   };
   const url = dataUrl(query);
   const { data, error, retry } = useLoaded(url, url, (abort) => fetchPayload(query, 'json', abort));

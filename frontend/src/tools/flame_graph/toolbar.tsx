@@ -7,8 +7,9 @@ import { format, plural } from '../../base/units';
 import { asApiError } from '../../state/payload';
 import { Menu, PopupButton } from '../../widgets/menu';
 import { Segments } from '../../widgets/segments';
-import { serverParams, type ToolProps } from '../tool';
+import type { ToolProps } from '../tool';
 import { COLORINGS, type Coloring, type Thread } from './model';
+import { selectionParams } from './selection_params';
 
 const COLORING_TITLES: Record<Coloring, string> = {
   family: 'Color by family',
@@ -66,7 +67,8 @@ function Files(props: ToolbarProps): VNode {
   const save = async (form: 'speedscope' | 'collapsed', ending: string): Promise<void> => {
     setState('Making the file…');
     try {
-      const { against: _, ...chosen } = serverParams(info, params);
+      const order: Record<string, string> = params['order'] === 'time' ? { order: 'time' } : {};
+      const chosen = { ...selectionParams(info, params), ...order };
       const blob = await fetchFile({ tool: info.name, run, hosts, params: chosen }, form);
       saveBlob(blob, `${run.replace(/[^\w.-]+/g, '_')}_flame_graph.${ending}`);
       setState('');
@@ -79,8 +81,8 @@ function Files(props: ToolbarProps): VNode {
     <>
       {state && <span role="status">{state}</span>}
       <Menu
-        label="Export ▾"
-        title="Export the flame graph"
+        label="Save stacks ▾"
+        title="Save the stacks for other programs"
         items={[
           { label: 'speedscope', note: 'JSON', act: () => void save('speedscope', 'speedscope.json') },
           { label: 'Collapsed stacks', note: 'text', act: () => void save('collapsed', 'collapsed.txt') },
@@ -125,11 +127,13 @@ export function Toolbar(props: ToolbarProps): VNode {
   const chosen = params['steps'] ?? 'all';
   const order = params['order'] === 'time' ? 'time' : 'merged';
   const choices = [
-    { name: 'all', title: steps.length ? `All ${steps.length}` : 'All' },
+    { name: 'all', title: steps.length > 1 ? `All ${steps.length}` : 'The step' },
     { name: 'median', title: 'Median' },
     { name: 'slowest', title: 'Slowest' },
     { name: 'trace', title: 'Whole trace' },
-  ].filter(({ name }) => order === 'merged' || (name !== 'all' && name !== 'trace'));
+  ]
+    .filter(({ name }) => order === 'merged' || (name !== 'all' && name !== 'trace'))
+    .filter(({ name }) => steps.length > 1 || (name !== 'median' && name !== 'slowest'));
   const isOne = !['all', 'median', 'slowest', 'trace'].includes(chosen);
   const active = order === 'time' && chosen === 'all' ? 'median' : chosen;
   return (

@@ -97,6 +97,23 @@ function noteOf(thread: Thread, isPerStep: boolean): string {
     .join(' · ');
 }
 
+function matchText(
+  { rows, totalPs }: { rows: ReadonlySet<number>; totalPs: number },
+  stepPs: number,
+  isPerStep: boolean,
+): string {
+  const share = format(totalPs / Math.max(stepPs, 1), 'fraction');
+  const time = `${format(totalPs, 'ps')}${isPerStep ? ' per step' : ''} (${share})`;
+  return `${plural(rows.size, 'match', 'matches')}, ${time}`;
+}
+
+/** The steps whose time the boxes show. */
+function shownText(nSteps: number, stepPs: number): string {
+  const time = format(stepPs, 'ps');
+  if (!nSteps) return `the whole trace, ${time}`;
+  return nSteps === 1 ? `1 step of ${time}` : `mean of ${plural(nSteps, 'step')}, ${time} each`;
+}
+
 /** What a click on a step does: the first shows it, the second is compared with it, on the same one shows all. */
 export function stepChange(
   params: Readonly<Record<string, string>>,
@@ -133,21 +150,15 @@ export function FlameGraphView({ payload, ...props }: { payload: Payload } & Too
       if (node.parent < 0) roots.set(node.thread, (roots.get(node.thread) ?? 0) + widthPs(node));
     return roots;
   }, [nodes]);
-  const spanPs = Math.max(stepPs + (otherPs ?? 0), 1, ...spans.values());
+  const windowPs = Math.max(stepPs + (otherPs ?? 0), 1);
   const zoom = (row: number): void => setParams({ zoom: row >= 0 ? String(row) : undefined }, 'push');
   const choose = (node: FlameNode): void => {
     if (!node.key) zoom(node.parent);
     else setParams({ function: node.key === params['function'] ? undefined : node.key }, 'push');
   };
-  const foundText = search
-    ? `${plural(search.rows.size, 'match', 'matches')}, ${format(search.totalPs, 'ps')}${isPerStep ? ' per step' : ''} (${format(search.totalPs / Math.max(stepPs, 1), 'fraction')})`
-    : '';
+  const foundText = search ? matchText(search, stepPs, isPerStep) : '';
   const name = params['function'];
-  const stepText = isPerStep
-    ? nSteps === 1
-      ? `1 step of ${format(stepPs, 'ps')}`
-      : `mean of ${plural(nSteps, 'step')}, ${format(stepPs, 'ps')} each`
-    : `the whole trace, ${format(stepPs, 'ps')}`;
+  const stepText = shownText(nSteps, stepPs);
   return (
     <>
       <Toolbar
@@ -177,8 +188,9 @@ export function FlameGraphView({ payload, ...props }: { payload: Payload } & Too
             <Section key={thread.row} title={thread.name} note={noteOf(thread, isPerStep)}>
               {(spans.get(thread.row) ?? 0) > 0 ? (
                 <Flame
-                  {...{ nodes, spanPs, stepPs, isPerStep, isCompared, coloring, zoomed }}
+                  {...{ nodes, stepPs, isPerStep, isCompared, coloring, zoomed }}
                   thread={thread.row}
+                  spanPs={Math.max(windowPs, spans.get(thread.row) ?? 0)}
                   title={thread.name}
                   chosen={name ?? ''}
                   found={search?.rows ?? null}

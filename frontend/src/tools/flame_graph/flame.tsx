@@ -137,7 +137,7 @@ export function Flame(props: FlameProps): VNode {
               aria-selected={isChosen}
               aria-expanded={node.children.length ? true : undefined}
               aria-label={tip.replace(/\n/g, ', ')}
-              class={`fg-box ${paint.name}${dim}`}
+              class={`fg-box fg-${paint.name}${dim}`}
               style={{
                 ...paint.style,
                 left: `${100 * left}%`,

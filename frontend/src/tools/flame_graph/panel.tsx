@@ -115,7 +115,7 @@ function Sandwich({
           <button
             key={node.row}
             type="button"
-            class={`fg-box ${node.family}`}
+            class={`fg-box fg-${node.family}`}
             aria-pressed={top === nUp}
             data-tip={`${node.name} ${node.place}\n${format(node.totalPs, 'ps')}, ${format(node.calls, 'count')} calls`}
             style={{ left: `${100 * left}%`, width: `${100 * width}%`, top: `${top * LEVEL_PX}px` }}
@@ -275,7 +275,7 @@ function Content({ payload, ...props }: PanelProps & { payload: Payload }): VNod
     <>
       <h2>
         <span>{shownName}</span> <small>{root?.place}</small>{' '}
-        {root && <em class={`fg-badge ${root.family}`}>{familyTitle(root.family)}</em>}
+        {root && <em class={`fg-badge fg-${root.family}`}>{familyTitle(root.family)}</em>}
       </h2>
       <dl class="facts">
         <div>

@@ -71,13 +71,13 @@ function Legend({
     <span class="fg-legend" role="list" aria-label="Colors">
       {items.map(({ name, title, tip }) => (
         <span key={name} role="listitem" data-tip={tip}>
-          <i class={`fg-swatch ${name}`} />
+          <i class={`fg-swatch fg-${name}`} />
           {title}
         </span>
       ))}
       {groups.map((group) => (
         <span key={group} role="listitem">
-          <i class="fg-swatch grouped" style={{ '--group': `var(${groupToken(group)})` }} />
+          <i class="fg-swatch fg-grouped" style={{ '--group': `var(${groupToken(group)})` }} />
           {group}
         </span>
       ))}

@@ -97,7 +97,7 @@ def label_of(name: str) -> Label:
     """The label of an event's name."""
     frame = frame_of(name)
     if frame is None:
-        return Label(name)
+        return Label(name.removeprefix("nn.Module: "))
     module = f"{frame.module}." if frame.module and frame.module != "builtins" else ""
     return Label(module + frame.function, frame.file, frame.line, package_of(name))
 

@@ -38,6 +38,22 @@ class Node:
     calls: list[int]
     n_smaller: int = 0
     start_ps: int = -1
+    phase: str = ""
+    flops: float | None = None
+
+
+@dataclass(frozen=True)
+class Branch:
+    """One leaf of a tree: the names on the way to it, and its time (ps) and number of calls in each set of
+    windows. `phase`: forward, backward, optimizer or empty; `flops`: of its calls in the first set.
+    """
+
+    path: tuple[str, ...]
+    family: int
+    time_ps: list[int]
+    calls: list[int]
+    phase: str = ""
+    flops: float | None = None
 
 
 @dataclass
@@ -155,6 +171,41 @@ def in_order(nodes: Sequence[Node]) -> list[Node]:
     return result
 
 
+def nodes_of_branches(branches: Sequence[Branch], n_sets: int) -> list[Node]:
+    """The tree of some leaves, largest first, at most MAX_NODES nodes; what does not fit is summed up below
+    the last node that does.
+    """
+    nodes: list[Node] = []
+    place: dict[tuple[str, ...], int] = {}
+    for branch in sorted(branches, key=lambda one: -max(one.time_ps)):
+        at = -1
+        for depth in range(1, len(branch.path) + 1):
+            is_rest = len(nodes) >= MAX_NODES and branch.path[:depth] not in place
+            key = (*branch.path[: depth - 1], "") if is_rest else branch.path[:depth]
+            if key not in place:
+                place[key] = len(nodes)
+                zeros = [0] * n_sets
+                family = branch.family if depth == len(branch.path) else Family.OPERATION
+                nodes.append(Node(0, at, key[-1], family, zeros, zeros.copy(), zeros.copy()))
+                nodes[-1].phase = branch.phase
+            at = place[key]
+            node = nodes[at]
+            node.phase = branch.phase if node.phase == branch.phase else ""
+            node.total_ps = _added(node.total_ps, branch.time_ps)
+            node.calls = _added(node.calls, branch.calls)
+            if branch.flops is not None:
+                node.flops = (node.flops or 0.0) + branch.flops
+            node.n_smaller += is_rest
+            if is_rest:
+                break
+        nodes[at].own_ps = _added(nodes[at].own_ps, branch.time_ps)
+    return in_order(nodes)
+
+
+def _added(left: Sequence[int], right: Sequence[int]) -> list[int]:
+    return [a + b for a, b in zip(left, right, strict=True)]
+
+
 def merged_nodes(parts: Sequence[Sequence[Node]]) -> list[Node]:
     """Trees of several hosts as one: nodes of the same group and names are one with their sum."""
     if len(parts) == 1:
@@ -171,9 +222,12 @@ def merged_nodes(parts: Sequence[Sequence[Node]]) -> list[Node]:
                 result.append(
                     Node(node.group, key[1], node.name, node.family, zeros, zeros.copy(), zeros.copy())
                 )
+                result[-1].phase = node.phase
             total = result[by_key[key]]
             place[i] = by_key[key]
             total.n_smaller += node.n_smaller
+            if node.flops is not None:
+                total.flops = (total.flops or 0.0) + node.flops
             for k in range(len(node.own_ps)):
                 total.own_ps[k] += node.own_ps[k]
                 total.total_ps[k] += node.total_ps[k]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.diagnosis.parts import own_lines
 from tb_tpuprof.analysis.flame.calls import calls_in_order
 from tb_tpuprof.analysis.flame.frames import Family, Frames, frames, user_times
+from tb_tpuprof.analysis.flame.modules import has_modules, module_nodes
 from tb_tpuprof.analysis.flame.nodes import (
     Function,
     Node,
@@ -20,11 +21,12 @@ from tb_tpuprof.analysis.flame.nodes import (
     merged_nodes,
     shown_nodes,
 )
+from tb_tpuprof.analysis.flame.scopes import has_scopes, scope_nodes
 from tb_tpuprof.analysis.flame.selection import ALL, MEDIAN, SLOWEST, TRACE, Selection, selection
 from tb_tpuprof.analysis.flame.stacks import Stacks, stacks
 from tb_tpuprof.analysis.steps.steps import step_pieces
 from tb_tpuprof.analysis.steps.steps import steps as trace_steps
-from tb_tpuprof.errors import BadParameter
+from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Params
 from tb_tpuprof.tools.flame_graph.threads import Group, groups_of
@@ -32,6 +34,22 @@ from tb_tpuprof.tools.trace_hosts import HostView, View, open_view
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
+STACKS, SCOPES, MODULES = "stacks", "scopes", "modules"
+# Of each kind of tree: its nodes, whether a trace has any, and why not.
+_TREES: dict[str, tuple[Callable[..., list[Node]], Callable[[Trace], bool], str, str]] = {
+    SCOPES: (
+        scope_nodes,
+        has_scopes,
+        "no compiled operation has a name of the framework.",
+        "Capture while a program compiled by XLA runs (jax.jit, tf.function(jit_compile=True)).",
+    ),
+    MODULES: (
+        module_nodes,
+        has_modules,
+        "the trace has no calls of PyTorch's modules.",
+        "Profile with torch.profiler.profile(with_stack=True, with_modules=True).",
+    ),
+}
 MAX_SHOWN, MAX_SHOWN_OPERATIONS = 6, 4
 _USERS = 0.01  # of the steps' time: threads that run less of the user's code are not shown unasked
 
@@ -57,6 +75,7 @@ class HostTree:
 class Flame:
     """All that an answer needs. `shown`: positions in `groups`. `is_in_order`: nodes are single calls.
 
+    `tree_group`, `tree`: instead of threads, the group and the nodes of scopes or modules.
     `own_groups`: groups of the threads that steps run on. `n_windows`: of each set of steps, over all hosts.
     """
 
@@ -69,6 +88,8 @@ class Flame:
     durations_ps: tuple[int, ...]
     is_in_order: bool
     n_left_out: int = 0
+    tree_group: int = -1
+    tree: tuple[Node, ...] = ()
 
     @property
     def has_steps(self) -> bool:
@@ -77,6 +98,8 @@ class Flame:
 
     def nodes(self) -> list[Node]:
         """The nodes of the shown groups; `group` is the position in `groups`."""
+        if self.tree_group >= 0:
+            return list(self.tree)
         parts = []
         for place, host in enumerate(self.hosts):
             groups = [group for group in self.shown if place in self.groups[group].lines]
@@ -106,7 +129,10 @@ class Flame:
 
     def covered_ps(self) -> Int64s:
         """Time that each group covers in the shown steps, of all hosts."""
-        return sum_of([covered_ps(host.tree, len(self.groups))[0] for host in self.hosts])
+        covered = sum_of([covered_ps(host.tree, len(self.groups))[0] for host in self.hosts])
+        if self.tree_group >= 0:
+            covered[self.tree_group] = sum(node.own_ps[0] for node in self.tree)
+        return covered
 
 
 def sum_of(columns: Sequence[Int64s]) -> Int64s:
@@ -130,7 +156,8 @@ def open_flame(session: Session, hosts: tuple[str, ...], params: Params) -> Flam
     not exist, and what `open_view` raises.
     """
     opened = open_view(session, hosts)
-    is_in_order = params.get("order") == "time"
+    mode = str(params.get("mode", STACKS))
+    is_in_order = params.get("order") == "time" and mode == STACKS
     texts = [str(params["steps"])]
     if is_in_order and texts[0] == ALL:
         texts = [MEDIAN]
@@ -150,7 +177,23 @@ def open_flame(session: Session, hosts: tuple[str, ...], params: Params) -> Flam
     shown = _asked(opened, groups, str(params.get("threads", "")))
     if shown is None:
         shown = _default(trees, groups, own, durations[0] / max(len(trees), 1))
-    return Flame(opened, tuple(trees), tuple(groups), shown, own, windows, durations, is_in_order, n_left_out)
+    flame = Flame(
+        opened, tuple(trees), tuple(groups), shown, own, windows, durations, is_in_order, n_left_out
+    )
+    return flame if mode == STACKS else _with_tree(flame, mode)
+
+
+def _with_tree(flame: Flame, mode: str) -> Flame:
+    """The same with the tree of scopes or modules. Raises ToolUnavailable if there are none."""
+    nodes, exists, reason, remedy = _TREES[mode]
+    if not any(exists(host.trace) for host in flame.hosts):
+        raise ToolUnavailable("flame_graph", reason, remedy)
+    tree = merged_nodes([nodes(host.trace, [one.windows for one in host.chosen]) for host in flame.hosts])
+    for node in tree:
+        node.group = len(flame.groups)
+    title = "Operations by scope" if mode == SCOPES else "Modules"
+    group = Group("Summed over devices", title, mode, names=[title])
+    return replace(flame, groups=(*flame.groups, group), tree_group=len(flame.groups), tree=tuple(tree))
 
 
 def _chosen(opened: View, texts: Sequence[str]) -> list[tuple[Selection, ...]]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tb_tpuprof.analysis.flame.frames import Family, label_of
+from tb_tpuprof.analysis.flame.modules import MODULE
 from tb_tpuprof.analysis.flame.nodes import Function, Node
 from tb_tpuprof.analysis.steps.steps import steps as trace_steps
 from tb_tpuprof.tools.flame_graph.flame import Flame
@@ -47,17 +48,22 @@ def per_step(values: np.typing.NDArray[np.int64], n: int) -> Values:
 
 def nodes_table(flame: Flame, nodes: Sequence[Node]) -> Table:
     """A row per node."""
-    row_of = {group: row for row, group in enumerate(range(len(flame.groups)))}
+    keys = [node.name if flame.tree_group < 0 or node.name.startswith(MODULE) else "" for node in nodes]
     columns: Filled = {
-        "thread": np.array([row_of[node.group] for node in nodes], np.int64),
+        "thread": np.array([node.group for node in nodes], np.int64),
         "parent": np.array([node.parent for node in nodes], np.int64),
         **labels([node.name for node in nodes]),
+        "key": known_texts(keys),
         "family": known_texts(["" if node.n_smaller else Family(node.family).word for node in nodes]),
         **times(nodes, flame.n_windows),
         "n_smaller": np.array([node.n_smaller for node in nodes], np.int64),
     }
     if flame.is_in_order:
         columns = {**columns, "start_ps": np.array([node.start_ps for node in nodes], np.int64)}
+    if flame.tree_group >= 0:
+        flops = np.array([np.nan if node.flops is None else node.flops for node in nodes], np.float64)
+        phases = known_texts([node.phase for node in nodes])
+        columns = {**columns, "flops": flops / flame.n_windows[0], "phase": phases}
     return NODES.fill(columns)
 
 
@@ -99,7 +105,9 @@ def threads_table(flame: Flame) -> Table:
             "n_threads": n_lines,
             "busy_ps": per_step(covered, flame.n_windows[0]),
             "busy_fraction": covered / (np.maximum(n_lines, 1) * window_ps),
-            "is_shown": np.isin(np.arange(len(flame.groups)), flame.shown),
+            "is_shown": np.isin(
+                np.arange(len(flame.groups)), flame.shown if flame.tree_group < 0 else flame.tree_group
+            ),
             "tracks": [",".join(map(str, group.track_ids)) for group in flame.groups],
         }
     )

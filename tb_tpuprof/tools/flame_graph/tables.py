@@ -74,8 +74,13 @@ NODES = TableSpec(
             "Since the step's start, with order=time",
             is_optional=True,
         ),
-        number("flops", "FLOPs", "count", "Per step, where known", is_optional=True),
-        text("phase", "Phase", "forward, backward or optimizer, where known", is_optional=True),
+        number("flops", "FLOPs", "count", "Per step, where known; of scopes", is_optional=True),
+        text(
+            "phase",
+            "Phase",
+            "forward, backward or optimizer, where known; of scopes and modules",
+            is_optional=True,
+        ),
         _KEY,
     ),
     "A row per call path, or per call with order=time: callers before callees, depth first, at most 4,000 "
@@ -123,6 +128,8 @@ SCALARS = (
     ScalarSpec("n_steps", "Steps", "count", "Steps shown, of all hosts; 0: the whole trace"),
     ScalarSpec("other_step_time_ps", "Step time (B)", "ps", "Of the steps to compare with", is_optional=True),
     ScalarSpec("n_other_steps", "Steps (B)", "count", "The steps to compare with", is_optional=True),
+    ScalarSpec("has_scopes", "Has scopes", "", "Whether `mode=scopes` has something to show"),
+    ScalarSpec("has_modules", "Has modules", "", "Whether `mode=modules` has something to show"),
     ScalarSpec("yours_ps", "Your code", "ps", "Per step: self time with library calls on the threads shown"),
     ScalarSpec("waiting_ps", "Waiting", "ps", "Per step: self time of calls that wait, on the threads shown"),
 )

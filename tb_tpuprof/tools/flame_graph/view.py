@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from tb_tpuprof.analysis.flame.frames import Family
+from tb_tpuprof.analysis.flame.modules import has_modules
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Param, Params, Question
 from tb_tpuprof.tools.flame_graph.files import files
-from tb_tpuprof.tools.flame_graph.flame import Flame, open_flame
+from tb_tpuprof.tools.flame_graph.flame import MODULES, SCOPES, STACKS, Flame, open_flame
 from tb_tpuprof.tools.flame_graph.rows import functions_table, nodes_table, steps_table, threads_table
 from tb_tpuprof.tools.flame_graph.sides import function_view
 from tb_tpuprof.tools.flame_graph.tables import FUNCTION_SCALARS, FUNCTION_TABLES, SCALARS, TABLES
@@ -25,6 +26,9 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     values: dict[str, float] = {
         "step_time_ps": flame.durations_ps[0] / n[0],
         "n_steps": n[0] if flame.has_steps else 0,
+        "has_scopes": any(host.trace.event_stats.has("hlo_op") for host in flame.hosts)
+        or any(host.trace.metadata_stats.has("symbol_id") for host in flame.hosts),
+        "has_modules": any(has_modules(host.trace) for host in flame.hosts),
         "yours_ps": sum(one.with_calls_ps[0] for one in functions) / n[0],
         "waiting_ps": _waiting_ps(flame) / n[0],
     }
@@ -65,6 +69,15 @@ def _notices(flame: Flame) -> tuple[Diagnostic, ...]:
     return tuple(notices)
 
 
+_MODE = Param(
+    "mode",
+    "Tree",
+    "choice",
+    STACKS,
+    "stacks: calls of threads; scopes: compiled operations by the framework's names; modules: PyTorch's "
+    "layers",
+    (STACKS, SCOPES, MODULES),
+)
 _STEPS = Param(
     "steps",
     "Steps",
@@ -97,7 +110,7 @@ TOOL = Tool(
     group="Time",
     summary="Which function takes the time, and who calls it",
     view=view,
-    params=(_STEPS, _THREADS, _ORDER, _AGAINST),
+    params=(_STEPS, _THREADS, _ORDER, _AGAINST, _MODE),
     tables=TABLES,
     scalars=SCALARS,
     questions=(
@@ -121,5 +134,5 @@ TOOL = Tool(
             FUNCTION_SCALARS,
         ),
     ),
-    files=files((_STEPS, _THREADS, _ORDER)),
+    files=files((_STEPS, _THREADS, _ORDER, _MODE)),
 )

@@ -82,6 +82,8 @@ export const FLAME_GRAPH = {
       n_steps: scalar('n_steps', false),
       other_step_time_ps: scalar('other_step_time_ps', true),
       n_other_steps: scalar('n_other_steps', true),
+      has_scopes: scalar('has_scopes', false),
+      has_modules: scalar('has_modules', false),
       yours_ps: scalar('yours_ps', false),
       waiting_ps: scalar('waiting_ps', false),
     },

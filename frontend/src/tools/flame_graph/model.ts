@@ -30,6 +30,10 @@ export interface FlameNode {
   /** Since the step's start; null: merged. */
   startPs: number | null;
   key: string;
+  /** forward, backward or optimizer; empty: unknown. */
+  phase: string;
+  /** null: unknown. */
+  flops: number | null;
 }
 
 export interface Thread {
@@ -65,6 +69,7 @@ export function nodesOf(payload: Payload): FlameNode[] {
     rows.text('key'),
     rows.text('package'),
   ];
+  const [phase, flops] = [rows.text('phase'), rows.number('flops')];
   const nodes: FlameNode[] = [];
   for (let row = 0; row < rows.length; row++) {
     const above = parent(row) ?? -1;
@@ -89,6 +94,8 @@ export function nodesOf(payload: Payload): FlameNode[] {
       nSmaller,
       startPs: rows.has('start_ps') ? (start(row) ?? 0) : null,
       key: key(row),
+      phase: rows.has('phase') ? phase(row) : '',
+      flops: rows.has('flops') ? flops(row) : null,
     });
     caller?.children.push(row);
   }
@@ -201,6 +208,12 @@ export const FAMILIES: readonly { name: string; title: string; meaning: string }
   { name: 'waiting', title: 'Waiting', meaning: 'Sleeping, locks, and waits for devices or data' },
 ];
 
+export const PHASES: readonly { name: string; title: string; meaning: string }[] = [
+  { name: 'forward', title: 'Forward', meaning: 'The forward pass' },
+  { name: 'backward', title: 'Backward', meaning: 'The backward pass: gradients' },
+  { name: 'optimizer', title: 'Optimizer', meaning: 'The update of the parameters' },
+];
+
 export function familyTitle(family: string): string {
   return FAMILIES.find(({ name }) => name === family)?.title ?? '';
 }
@@ -274,6 +287,8 @@ export function tipOf(node: FlameNode, stepPs: number, isPerStep: boolean): stri
   ];
   if (node.startPs === null) lines.push(`Calls ${format(node.calls, 'count')}${per}`);
   else lines.push(`Starts at ${format(node.startPs, 'ps')}`);
+  if (node.phase) lines.push(PHASES.find(({ name }) => name === node.phase)?.title ?? '');
+  if (node.flops) lines.push(`FLOPs ${format(node.flops, 'count')}${per}`);
   if (node.otherTotalPs !== null) {
     lines.push(`Compared: total ${signed(node.totalPs - node.otherTotalPs)}`);
     lines.push(`Compared: self ${signed(node.selfPs - (node.otherSelfPs ?? 0))}`);

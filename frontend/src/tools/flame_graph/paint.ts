@@ -22,6 +22,7 @@ export function paintOf(node: FlameNode, coloring: Coloring, isCompared: boolean
       style: { '--change': `${Math.round(15 + 60 * Math.abs(change))}%` },
     };
   }
+  if (node.phase && node.family !== 'waiting') return { name: node.phase, style: {} };
   const group = groupOf(node, coloring);
   if (coloring === 'family' || !group || node.family === 'waiting')
     return { name: node.family || 'smaller', style: {} };

@@ -17,11 +17,22 @@ const COLORING_TITLES: Record<Coloring, string> = {
   package: 'Color by package',
 };
 
+const TREES = [
+  { name: 'stacks', title: 'Stacks' },
+  { name: 'scopes', title: 'Scopes' },
+  { name: 'modules', title: 'Modules' },
+];
+const ORDERS = [
+  { name: 'merged', title: 'Merged' },
+  { name: 'time', title: 'In time order' },
+];
+
 export interface ToolbarProps extends ToolProps {
   threads: readonly Thread[];
   steps: readonly string[];
   coloring: Coloring;
   hasPackages: boolean;
+  trees: readonly string[];
   /** What the search finds, in words; empty: nothing is searched. */
   foundText: string;
 }
@@ -68,7 +79,8 @@ function Files(props: ToolbarProps): VNode {
     setState('Making the file…');
     try {
       const order: Record<string, string> = params['order'] === 'time' ? { order: 'time' } : {};
-      const chosen = { ...selectionParams(info, params), ...order };
+      const mode: Record<string, string> = params['mode'] ? { mode: params['mode'] } : {};
+      const chosen = { ...selectionParams(info, params), ...order, ...mode };
       const blob = await fetchFile({ tool: info.name, run, hosts, params: chosen }, form);
       saveBlob(blob, `${run.replace(/[^\w.-]+/g, '_')}_flame_graph.${ending}`);
       setState('');
@@ -123,9 +135,10 @@ function Compare({ steps, params, setParams }: ToolbarProps): VNode {
 }
 
 export function Toolbar(props: ToolbarProps): VNode {
-  const { threads, steps, params, setParams, coloring, hasPackages, foundText } = props;
+  const { threads, steps, params, setParams, coloring, hasPackages, trees, foundText } = props;
   const chosen = params['steps'] ?? 'all';
-  const order = params['order'] === 'time' ? 'time' : 'merged';
+  const mode = params['mode'] ?? 'stacks';
+  const order = params['order'] === 'time' && mode === 'stacks' ? 'time' : 'merged';
   const choices = [
     { name: 'all', title: steps.length > 1 ? `All ${steps.length}` : 'The step' },
     { name: 'median', title: 'Median' },
@@ -138,7 +151,20 @@ export function Toolbar(props: ToolbarProps): VNode {
   const active = order === 'time' && chosen === 'all' ? 'median' : chosen;
   return (
     <div class="fg-tools">
-      <Threads threads={threads} setParams={setParams} />
+      {trees.length > 1 && (
+        <Segments
+          label="Tree"
+          choices={TREES.filter(({ name }) => trees.includes(name))}
+          chosen={mode}
+          onChoose={(name) =>
+            setParams(
+              { mode: name === 'stacks' ? undefined : name, zoom: undefined, order: undefined },
+              'push',
+            )
+          }
+        />
+      )}
+      {mode === 'stacks' && <Threads threads={threads} setParams={setParams} />}
       {steps.length > 0 && (
         <Segments
           label="Steps"
@@ -149,20 +175,19 @@ export function Toolbar(props: ToolbarProps): VNode {
           }
         />
       )}
-      <Segments
-        label="Order"
-        choices={[
-          { name: 'merged', title: 'Merged' },
-          { name: 'time', title: 'In time order' },
-        ]}
-        chosen={order}
-        onChoose={(name) =>
-          setParams(
-            { order: name === 'time' ? 'time' : undefined, zoom: undefined, against: undefined },
-            'push',
-          )
-        }
-      />
+      {mode === 'stacks' && (
+        <Segments
+          label="Order"
+          choices={ORDERS}
+          chosen={order}
+          onChoose={(name) =>
+            setParams(
+              { order: name === 'time' ? 'time' : undefined, zoom: undefined, against: undefined },
+              'push',
+            )
+          }
+        />
+      )}
       {steps.length > 1 && <Compare {...props} />}
       <select
         class="field"

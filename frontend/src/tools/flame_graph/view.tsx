@@ -1,7 +1,7 @@
 /** Choices, then each thread's boxes, then the steps; next to them the chosen function. */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
-import { readNumber, readTable } from '../../api/declared';
+import { readNumber, readScalar, readTable } from '../../api/declared';
 import type { Payload } from '../../api/types';
 import { wordsOf } from '../../base/search';
 import { format, plural } from '../../base/units';
@@ -16,6 +16,7 @@ import {
   found,
   largestGroups,
   nodesOf,
+  PHASES,
   SCALARS,
   TABLES,
   threadsOf,
@@ -57,9 +58,10 @@ function Legend({
       ];
     if (coloring === 'family') {
       const present = new Set(nodes.map(({ family }) => family));
-      return FAMILIES.filter(({ name }) => present.has(name)).map(({ name, title, meaning }) => ({
-        ...{ name, title, tip: meaning },
-      }));
+      for (const { phase } of nodes) present.add(phase);
+      return [...FAMILIES, ...PHASES]
+        .filter(({ name }) => present.has(name))
+        .map(({ name, title, meaning }) => ({ name, title, tip: meaning }));
     }
     return [];
   }, [nodes, coloring, isCompared]);
@@ -114,6 +116,15 @@ function shownText(nSteps: number, stepPs: number): string {
   return nSteps === 1 ? `1 step of ${time}` : `mean of ${plural(nSteps, 'step')}, ${time} each`;
 }
 
+/** The trees that the run has: stacks, and scopes or modules. */
+function treesOf(payload: Payload): string[] {
+  return [
+    'stacks',
+    ...(readScalar(payload, SCALARS.has_scopes)?.value ? ['scopes'] : []),
+    ...(readScalar(payload, SCALARS.has_modules)?.value ? ['modules'] : []),
+  ];
+}
+
 /** What a click on a step does: the first shows it, the second is compared with it, on the same one shows all. */
 export function stepChange(
   params: Readonly<Record<string, string>>,
@@ -153,7 +164,7 @@ export function FlameGraphView({ payload, ...props }: { payload: Payload } & Too
   const windowPs = Math.max(stepPs + (otherPs ?? 0), 1);
   const zoom = (row: number): void => setParams({ zoom: row >= 0 ? String(row) : undefined }, 'push');
   const choose = (node: FlameNode): void => {
-    if (!node.key) zoom(node.parent);
+    if (!node.key) zoom(node.nSmaller ? node.parent : node.row);
     else setParams({ function: node.key === params['function'] ? undefined : node.key }, 'push');
   };
   const foundText = search ? matchText(search, stepPs, isPerStep) : '';
@@ -167,6 +178,7 @@ export function FlameGraphView({ payload, ...props }: { payload: Payload } & Too
         steps={names}
         coloring={coloring}
         hasPackages={hasPackages}
+        trees={treesOf(payload)}
         foundText={foundText}
       />
       <div class={name ? 'fg-page has-panel' : 'fg-page'}>

@@ -2,8 +2,8 @@
 
     jit(step)/jvp(loss)/dense/dot_general     program > jit(step) > jvp(loss) > dense > dot.12
 
-An operation belongs to the step in which it starts. Operations that only run others (`while`, `call`) take no
-time of their own. Times are summed over the devices.
+Times are the operations' self times, summed over the devices, as the op profile has them. An operation's time
+is divided among steps by how long its events last that start in each.
 """
 
 from __future__ import annotations
@@ -40,16 +40,18 @@ def scope_nodes(trace: Trace, windows: Sequence[Windows]) -> list[Node]:
     if not len(ops):
         return []
     events, op, time_ps = occurrences(trace, ops)
-    counted = ~ops.is_container[op]
-    events, op, time_ps = events[counted], op[counted], time_ps[counted]
+    all_ps, n_all = (np.bincount(op, weights=column, minlength=len(ops)) for column in (time_ps, None))
     start = trace.events["start_ps"][events]
     sums = np.zeros((2, len(windows), len(ops)), np.int64)
     for k, (opens, closes) in enumerate(windows):
         window = np.searchsorted(closes, start, side="right")
         is_in = window < len(opens)
         is_in[is_in] = opens[window[is_in]] <= start[is_in]
-        np.add.at(sums[0, k], op[is_in], time_ps[is_in])
-        np.add.at(sums[1, k], op[is_in], 1)
+        for row, (whole, columns, total) in enumerate(
+            ((all_ps, time_ps[is_in], ops.self_ps), (n_all, None, ops.n_occurrences))
+        ):
+            part = np.bincount(op[is_in], weights=columns, minlength=len(ops))
+            sums[row, k] = np.rint(total * (part / np.maximum(whole, 1)))
     flops = ops.work.flops / np.maximum(ops.n_occurrences, 1)
     is_known = ops.work.knows_flops
     largest = np.argsort(-sums[0].max(axis=0), kind="stable")

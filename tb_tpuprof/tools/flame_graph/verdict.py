@@ -77,7 +77,11 @@ def _of_operations(flame: Flame, functions: Sequence[Function]) -> Verdict:
     operations = (Family.OPERATION, Family.WAITING)
     largest = min(
         functions,
-        key=lambda one: (one.family not in operations, one.name.startswith(_TF_DATA), -one.own_ps[0]),
+        key=lambda one: (
+            one.family not in operations or one.own_ps[0] < _MATTERS * flame.durations_ps[0],
+            one.name.startswith(_TF_DATA),
+            -one.own_ps[0],
+        ),
     )
     has_frames = any(one.is_users and label_of(one.name).file for one in functions)
     framework = sum_software([software(host.trace) for host in flame.hosts]).framework

@@ -250,7 +250,7 @@ function worstStep(payload: Payload, selfPs: number): { name: string; value: str
   );
   if (!worst || steps.length < 2 || !worst.self_ps) return null;
   return {
-    name: `Self in step ${worst.step}`,
+    name: `Self in ${/^\d/.test(worst.step) ? 'step ' : ''}${worst.step}`,
     value: `${format(worst.self_ps, 'ps')} (${signed(worst.self_ps - selfPs)})`,
   };
 }

@@ -52,7 +52,7 @@ function Threads({ threads, setParams }: Pick<ToolbarProps, 'threads' | 'setPara
           class="button small"
           onClick={() => setParams({ threads: undefined, zoom: undefined }, 'push')}
         >
-          Those that run your code
+          Default threads
         </button>
         {threads.map((thread, i) => (
           <div key={thread.row}>

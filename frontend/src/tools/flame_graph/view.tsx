@@ -57,8 +57,9 @@ function Legend({
         { name: 'less', title: 'Less time', tip: 'Than in the steps to compare with' },
       ];
     if (coloring === 'family') {
-      const present = new Set(nodes.map(({ family }) => family));
-      for (const { phase } of nodes) present.add(phase);
+      const present = new Set(
+        nodes.map(({ family, phase }) => (phase && family !== 'waiting' ? phase : family)),
+      );
       return [...FAMILIES, ...PHASES]
         .filter(({ name }) => present.has(name))
         .map(({ name, title, meaning }) => ({ name, title, tip: meaning }));

@@ -49,9 +49,7 @@ def trace_of(lines: list[list[Event]]) -> Trace:
 
 def ordered(events: list[Event]) -> list[Event]:
     """As a trace has them: by start, longer ones first, those that are equal as they were nested."""
-    return [
-        events[i] for i in sorted(range(len(events)), key=lambda i: (events[i][0], -events[i][1], i))
-    ]
+    return [events[i] for i in sorted(range(len(events)), key=lambda i: (events[i][0], -events[i][1], i))]
 
 
 def paths_of(trace: Trace, tree: Stacks) -> list[Path]:

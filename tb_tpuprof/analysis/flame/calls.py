@@ -57,12 +57,27 @@ def _calls_of(trace: Trace, tree: Stacks, group: int, window: tuple[int, int]) -
     start, end = line.start[:before], line.start[:before] + line.duration[:before]
     rows = np.flatnonzero((end > window[0]) & (end > start))
     begin = np.maximum(start[rows], window[0]) - window[0]
-    duration = np.minimum(end[rows], window[1]) - window[0] - begin
     above = line.parent[rows].astype(np.int64)
     position = np.minimum(np.searchsorted(rows, above), max(len(rows) - 1, 0))
     is_inside = (above >= 0) & (rows[position] == above) if len(rows) else np.zeros(0, np.bool_)
     parent = np.where(is_inside, position, -1)
+    duration = _ends(begin, np.minimum(end[rows], window[1]) - window[0], parent) - begin
     return _Calls(begin, duration, parent, tree.node_of[group][line.context[rows]])
+
+
+def _ends(begin: Int64s, end: Int64s, parent: Int64s) -> Int64s:
+    """The ends of calls that overlap the next one of the same caller: when that one begins."""
+    order = np.argsort(parent, kind="stable")
+    is_next = parent[order][1:] == parent[order][:-1]
+    result = end.copy()
+    result[order[:-1][is_next]] = np.minimum(end[order[:-1][is_next]], begin[order[1:][is_next]])
+    for _ in range(MAX_DEPTH):
+        cut = np.where(parent >= 0, np.minimum(result, result[parent]), result)
+        if np.array_equal(cut, result):
+            break
+        result = cut
+    trimmed: Int64s = np.maximum(result, begin)
+    return trimmed
 
 
 def _nodes_of(

@@ -50,6 +50,7 @@ _TREES: dict[str, tuple[Callable[..., list[Node]], Callable[[Trace], bool], str,
         "Profile with torch.profiler.profile(with_stack=True, with_modules=True).",
     ),
 }
+_MAX_DIGITS = 18
 MAX_SHOWN, MAX_SHOWN_OPERATIONS = 6, 4
 _USERS = 0.01  # of the steps' time: threads that run less of the user's code are not shown unasked
 
@@ -174,7 +175,7 @@ def open_flame(session: Session, hosts: tuple[str, ...], params: Params) -> Flam
     own = _own_groups(opened, groups)
     windows = tuple(sum(max(len(one[k].rows), 1) for one in chosen) for k in range(len(texts)))
     durations = tuple(sum(one[k].duration_ps for one in chosen) for k in range(len(texts)))
-    shown = _asked(opened, groups, str(params.get("threads", "")))
+    shown = _asked(groups, str(params.get("threads", "")))
     if shown is None:
         shown = _default(trees, groups, own, durations[0] / max(len(trees), 1))
     flame = Flame(
@@ -221,15 +222,18 @@ def _own_groups(opened: View, groups: Sequence[Group]) -> frozenset[int]:
     return frozenset(result)
 
 
-def _asked(opened: View, groups: Sequence[Group], text: str) -> tuple[int, ...] | None:
+def _asked(groups: Sequence[Group], text: str) -> tuple[int, ...] | None:
     """The groups with the tracks of the parameter `threads`; None if it is empty. Raises BadParameter."""
     if not text:
         return None
-    opened.chosen_tracks(text)  # raises for ids that there are not
-    ids = {int(part) for part in text.split(",") if part}
+    allowed = "ids from the column `tracks` of the table `threads`, separated by commas"
+    words = [word for word in text.split(",") if word]
+    if not words or not all(word.isascii() and word.isdigit() and len(word) < _MAX_DIGITS for word in words):
+        raise BadParameter("threads", text[:100], allowed)
+    ids = {int(word) for word in words}
     shown = tuple(i for i, group in enumerate(groups) if ids & set(group.track_ids))
     if not shown:
-        raise BadParameter("threads", text, "ids of threads or device lines, as the table `threads` has them")
+        raise BadParameter("threads", text[:100], allowed)
     return shown
 
 

@@ -69,6 +69,10 @@ def test_calling(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.Dat
     values = np.stack((start, duration))
     sums = plain_calling.summed_up(above, values)
     assert same(calling.summed_up(above, values), sums)
+    codes = name.astype(np.int32)
+    inner = plain_calling.repeats(above, codes, 3)
+    assert same(calling.repeats(above, codes, 3), inner)
+    assert len(np.unique(codes[(above < 0)])) <= int((~inner).sum())
     roots = above < 0
     assert sums[:, roots].sum(axis=1).tolist() == values.sum(axis=1).tolist()
     # The stretches are charged among others as they are when given one by one.

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.events.line_contexts import nearest
 from tb_tpuprof.analysis.flame.frames import OWN_FAMILIES, Family, Frames
 from tb_tpuprof.analysis.flame.stacks import Stacks
+from tb_tpuprof.native import repeats
 from tb_tpuprof.trace.strings import Strings
 
 Int64s = npt.NDArray[np.int64]
@@ -249,27 +250,56 @@ def functions(tree: Stacks, found: Frames, strings: Strings, groups: Sequence[in
     waits = (found.family[charged] == Family.WAITING).astype(np.int64)
     waiting = _by_code(user_code, tree.own_ps[:, charged] * waits, len(distinct))
     rank = np.maximum(own, with_calls).max(axis=0)
+    is_outer = is_shown & ~repeats(tree.above, code.astype(np.int32), len(distinct))
+    total = _by_code(code[is_outer], tree.total_ps[:, is_outer], len(distinct))
     top = np.argsort(-rank, kind="stable")[:MAX_FUNCTIONS]
+    top = top[rank[top] > 0]
     calls = _by_code(code, tree.calls * is_shown, len(distinct))
     is_user = np.zeros(len(distinct), np.bool_)
     is_user[code[np.unique(found.user[found.user >= 0])]] = True
-    result = []
-    for k in top[rank[top] > 0].tolist():
-        nodes = np.flatnonzero((code == k) & is_shown)
-        outermost = nodes[outermost_of(tree, nodes)]
-        largest = int(nodes[np.argmax(tree.total_ps[:, nodes].max(axis=0))])
-        mine = charged[user_code == k]
-        by_group = np.bincount(tree.group[mine], weights=tree.own_ps[0, mine])
-        result.append(
-            Function(
-                strings.get(int(distinct[k])), int(found.family[largest]), bool(is_user[k]),
-                own[:, k].tolist(), with_calls[:, k].tolist(), waiting[:, k].tolist(),
-                tree.total_ps[:, outermost].sum(axis=1).tolist(), calls[:, k].tolist(),
-                _caller(tree, found, strings, largest),
-                {list(groups).index(g): int(by_group[g]) for g in np.flatnonzero(by_group).tolist()},
-            )
-        )  # fmt: skip
-    return result
+    largest = _largest(tree, code, np.flatnonzero(is_shown), top)
+    by_group = _by_group(tree, charged, user_code, top, groups)
+    return [
+        Function(
+            strings.get(int(distinct[k])), int(found.family[node]), bool(is_user[k]), own[:, k].tolist(),
+            with_calls[:, k].tolist(), waiting[:, k].tolist(), total[:, k].tolist(), calls[:, k].tolist(),
+            _caller(tree, found, strings, node), shares,
+        )
+        for k, node, shares in zip(top.tolist(), largest, by_group, strict=True)
+    ]  # fmt: skip
+
+
+def _largest(
+    tree: Stacks, code: npt.NDArray[np.integer], rows: npt.NDArray[np.intp], top: npt.NDArray[np.intp]
+) -> list[int]:
+    """The largest node of each of the `top` names, the first among equals."""
+    order = rows[np.argsort(-tree.total_ps.max(axis=0)[rows], kind="stable")]
+    names, first = np.unique(code[order], return_index=True)
+    found: list[int] = order[first[np.searchsorted(names, top)]].tolist()
+    return found
+
+
+def _by_group(
+    tree: Stacks,
+    charged: npt.NDArray[np.intp],
+    user_code: npt.NDArray[np.integer],
+    top: npt.NDArray[np.intp],
+    groups: Sequence[int],
+) -> list[dict[int, int]]:
+    """Time that is charged to each of the `top` names, by position of its group."""
+    place = np.full(int(max(user_code.max(initial=0), top.max(initial=0))) + 1, -1)
+    place[top] = np.arange(len(top))
+    sums = np.zeros((len(top), int(tree.group.max(initial=0)) + 1), np.int64)
+    is_top = place[user_code] >= 0
+    np.add.at(sums, (place[user_code[is_top]], tree.group[charged[is_top]]), tree.own_ps[0, charged[is_top]])
+    return [
+        {
+            position: int(row[group])
+            for position, group in enumerate(groups)
+            if group < len(row) and row[group]
+        }
+        for row in sums
+    ]
 
 
 def _caller(tree: Stacks, found: Frames, strings: Strings, node: int) -> str:

@@ -310,6 +310,38 @@ def summed_up(above: cython.const[int32_t][::1], values: cython.const[int64_t][:
     return sums
 
 
+def repeats(above: cython.const[int32_t][::1], name: cython.const[int32_t][::1], n_names: int64_t):
+    """Which nodes are below another of the same name; see `plain.calling.repeats`."""
+    n: int64_t = above.shape[0]
+    result = np.zeros(n, np.uint8)
+    is_repeated: uint8_t[::1] = result
+    child: int32_t[::1] = np.full(n + 1, -1, np.int32)  # the last child of each, of the root at the end
+    sibling: int32_t[::1] = np.empty(n, np.int32)
+    depth: int32_t[::1] = np.zeros(max(n_names, 1), np.int32)
+    i: int64_t
+    parent: int64_t
+    at: int64_t
+    with cython.nogil:
+        for i in range(n):
+            parent = above[i] if 0 <= above[i] < i else n
+            sibling[i] = child[parent]
+            child[parent] = cython.cast(int32_t, i)
+        at = child[n]
+        while at >= 0:
+            is_repeated[at] = depth[name[at]] > 0
+            depth[name[at]] += 1
+            if child[at] >= 0:
+                at = child[at]
+                continue
+            while at >= 0:
+                depth[name[at]] -= 1
+                if sibling[at] >= 0:
+                    at = sibling[at]
+                    break
+                at = above[at] if 0 <= above[at] < at else -1
+    return result.view(np.bool_)
+
+
 Piece = cython.struct(start=int64_t, end=int64_t, limit=int64_t, step=int64_t, klass=int64_t)
 
 

@@ -126,6 +126,23 @@ def summed_up(above: Int32s, values: npt.NDArray[np.int64]) -> Int64s:
     return sums
 
 
+def repeats(above: Int32s, name: Int32s, n_names: int) -> npt.NDArray[np.bool_]:
+    """Whether each node is below another of the same name. `above`: the node above each, which has a lower
+    number, -1 for none; `name`: numbers below `n_names`.
+
+        f            no
+        └ g          no
+          └ f        yes: a recursive call
+    """
+    around: list[frozenset[int]] = []
+    result = np.zeros(len(above), np.bool_)
+    for i, (node, own) in enumerate(zip(above.tolist(), name.tolist(), strict=True)):
+        outside = around[node] if 0 <= node < i else frozenset()
+        result[i] = own in outside
+        around.append(outside | {own})
+    return result
+
+
 def charged(
     events: Events,
     order: Int64s,

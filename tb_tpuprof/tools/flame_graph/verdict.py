@@ -88,7 +88,7 @@ def _of_operations(flame: Flame, functions: Sequence[Function]) -> Verdict:
     kind = "operation" if largest.family in operations else "call"
     waits = ", in which it only waits" if largest.family == Family.WAITING else ""
     text = f"The largest {kind} is `{short(largest.name)}`: {_amount(flame, largest.own_ps[0])}{waits}. " + (
-        "Your own code takes less than 1%."
+        "No function of your code takes 1% or more."
         if has_frames
         else "The trace has no Python calls on these threads, so none of your functions can be named."
     )

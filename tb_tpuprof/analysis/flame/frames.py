@@ -22,6 +22,7 @@ from tb_tpuprof.analysis.events.line_contexts import nearest
 from tb_tpuprof.analysis.events.names import PYTORCH_NAMESPACES, UNKNOWN, is_explicit_step, parse_op
 from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.events.python_frames import Kind, frame_of
+from tb_tpuprof.analysis.events.stat_rows import marked
 from tb_tpuprof.analysis.events.text_cache import text_cache
 from tb_tpuprof.analysis.events.waiting import is_waiting
 from tb_tpuprof.analysis.flame.stacks import Stacks
@@ -157,7 +158,7 @@ def _by_name(
     trace: Trace, metadata: npt.NDArray[np.int64], has: Callable[[str], bool]
 ) -> npt.NDArray[np.bool_]:
     """Whether the name of each metadata row has a property; each is asked once."""
-    used = np.unique(metadata)
+    used = marked(metadata, len(trace.metadata))
     result = np.zeros(len(trace.metadata), np.bool_)
     result[used] = [has(trace.strings.get(i)) for i in trace.event_names[used].tolist()]
     return result[metadata]

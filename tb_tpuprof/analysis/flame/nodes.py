@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.events.line_contexts import nearest
+from tb_tpuprof.analysis.events.stat_rows import marked
 from tb_tpuprof.analysis.flame.frames import OWN_FAMILIES, Family, Frames
 from tb_tpuprof.analysis.flame.stacks import Stacks
 from tb_tpuprof.native import repeats
@@ -240,8 +241,11 @@ def functions(tree: Stacks, found: Frames, strings: Strings, groups: Sequence[in
     """The functions of some groups with most time, the user's by time with the library calls that they make,
     others by their own.
     """
-    is_shown = np.isin(tree.group, list(groups))
-    distinct, code = np.unique(tree.name, return_inverse=True)
+    is_shown = _are_in(tree, groups)
+    distinct = marked(tree.name, len(strings))
+    number = np.zeros(len(strings), np.int64)
+    number[distinct] = np.arange(len(distinct))
+    code = number[tree.name]
     own = _by_code(code, tree.own_ps * is_shown, len(distinct))
     users = np.where(is_shown & np.isin(found.family, OWN_FAMILIES), found.user, -1)
     charged = np.flatnonzero(users >= 0)
@@ -273,10 +277,21 @@ def _largest(
     tree: Stacks, code: npt.NDArray[np.integer], rows: npt.NDArray[np.intp], top: npt.NDArray[np.intp]
 ) -> list[int]:
     """The largest node of each of the `top` names, the first among equals."""
-    order = rows[np.argsort(-tree.total_ps.max(axis=0)[rows], kind="stable")]
-    names, first = np.unique(code[order], return_index=True)
-    found: list[int] = order[first[np.searchsorted(names, top)]].tolist()
+    size = tree.total_ps.max(axis=0)
+    largest = np.full(int(code.max(initial=0)) + 1, -1, np.int64)
+    np.maximum.at(largest, code[rows], size[rows])
+    rows = rows[size[rows] == largest[code[rows]]]
+    names, first = np.unique(code[rows], return_index=True)
+    found: list[int] = rows[first[np.searchsorted(names, top)]].tolist()
     return found
+
+
+def _are_in(tree: Stacks, groups: Sequence[int]) -> npt.NDArray[np.bool_]:
+    """Whether each node is in one of the groups."""
+    is_one = np.zeros(int(max(tree.group.max(initial=0), *groups, 0)) + 1, np.bool_)
+    is_one[list(groups)] = True
+    result: npt.NDArray[np.bool_] = is_one[tree.group]
+    return result
 
 
 def _by_group(

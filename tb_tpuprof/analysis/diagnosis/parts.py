@@ -36,6 +36,7 @@ from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.metadata_names import metadata_names
 from tb_tpuprof.analysis.events.nesting import are_inside, parents
 from tb_tpuprof.analysis.events.python_frames import frame_of
+from tb_tpuprof.analysis.events.stat_rows import marked
 from tb_tpuprof.analysis.input.tpu import waiting
 from tb_tpuprof.analysis.steps.classes import TimeClass
 from tb_tpuprof.analysis.steps.grouping import groups
@@ -454,14 +455,14 @@ def are_nameless(trace: Trace, metadata: Int64s) -> npt.NDArray[np.bool_]:
     """Whether frames have no name of their own (`<genexpr>`, `<listcomp>`, `<lambda>`), so that the function
     around them names them.
     """
-    frames = (frame_of(metadata_names(trace)[row]) for row in metadata.tolist())
-    return np.array(
-        [
-            frame is not None and frame.function.startswith("<") and frame.function != "<module>"
-            for frame in frames
-        ],
-        np.bool_,
-    )
+    texts, used = metadata_names(trace), marked(metadata, len(trace.metadata))
+    frames = [frame_of(texts[row]) for row in used.tolist()]
+    result = np.zeros(len(trace.metadata), np.bool_)
+    result[used] = [
+        frame is not None and frame.function.startswith("<") and frame.function != "<module>"
+        for frame in frames
+    ]
+    return result[metadata]
 
 
 def _is_function(trace: Trace, contexts: LineContexts) -> npt.NDArray[np.bool_]:

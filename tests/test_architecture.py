@@ -44,6 +44,7 @@ ORDERS = {
         "input",
         "pod",
         "diagnosis",
+        "flame",
         "overview",
         "timeline",
         "query",

@@ -40,6 +40,7 @@ const TOOL_VIEWS: Readonly<Record<string, ToolView>> = {
     load: () =>
       import('./tools/tf_data_bottleneck_analysis/index').then((module) => module.TfDataBottleneckAnalysis),
   },
+  flame_graph: { load: () => import('./tools/flame_graph/index').then((module) => module.FlameGraph) },
   framework_op_stats: {
     load: () => import('./tools/framework_op_stats/index').then((module) => module.FrameworkOpStats),
   },

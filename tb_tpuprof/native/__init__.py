@@ -14,7 +14,7 @@ from tb_tpuprof.native.plain.pairing import NOWHERE
 try:
     if os.environ.get("TPUPROF_PLAIN"):
         raise ImportError("TPUPROF_PLAIN is set")
-    from tb_tpuprof.native.compiled.calling import charged, contexts, stretches
+    from tb_tpuprof.native.compiled.calling import charged, contexts, own_times, repeats, stretches, summed_up
     from tb_tpuprof.native.compiled.interning import alike, intern, joined
     from tb_tpuprof.native.compiled.intervals import enclose, flood, lanes, nest, relabel
     from tb_tpuprof.native.compiled.json_events import scan
@@ -48,7 +48,7 @@ try:
     IS_COMPILED = True
 except (ImportError, AttributeError):
     # AttributeError if Cython is installed: it then replaces the C library's modules without their functions.
-    from tb_tpuprof.native.plain.calling import charged, contexts, stretches
+    from tb_tpuprof.native.plain.calling import charged, contexts, own_times, repeats, stretches, summed_up
     from tb_tpuprof.native.plain.intervals import enclose, flood, lanes, nest, relabel
     from tb_tpuprof.native.plain.json_events import scan
     from tb_tpuprof.native.plain.numbering import number, split
@@ -113,12 +113,14 @@ __all__ = [
     "nest",
     "number",
     "outermost",
+    "own_times",
     "packed",
     "pair_up",
     "parts",
     "range_totals",
     "relabel",
     "repeated",
+    "repeats",
     "replay",
     "rows_of",
     "runs",
@@ -127,6 +129,7 @@ __all__ = [
     "spans",
     "split",
     "stretches",
+    "summed_up",
     "sums",
     "tally",
     "tie",

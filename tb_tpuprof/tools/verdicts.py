@@ -35,6 +35,15 @@ _OPERATIONS = (Cause.COMPUTE, Cause.DISPATCH)
 # The causes that each page is about. On a CPU, pages of operations are not about dispatch: the host's calls
 # are no operations.
 SUBJECTS: dict[str, tuple[Cause, ...]] = {
+    "flame_graph": (
+        Cause.INPUT,
+        Cause.PYTHON,
+        Cause.SYNCHRONIZATION,
+        Cause.CALLBACKS,
+        Cause.PERIODIC,
+        Cause.COMPILATION,
+        Cause.CONTENTION,
+    ),
     "input_pipeline_analyzer": (Cause.INPUT,),
     "tf_data_bottleneck_analysis": (Cause.INPUT,),
     "framework_op_stats": _OPERATIONS,

@@ -57,6 +57,24 @@ def test_calling(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.Dat
             on[begin:end] = True
         on[: edges[0] if len(edges) else 100] = on[edges[-1] if len(edges) else 0 :] = False
         assert int((every[1] - every[0]).sum()) == int(on.sum())
+    own = plain_calling.own_times(start, duration, parent, found[0], windows, len(found[1]))
+    assert same(calling.own_times(start, duration, parent, found[0], windows, len(found[1])), own)
+    # Its own times are the stretches of each context by itself.
+    each = found[0], np.arange(len(found[1]), dtype=np.int32)
+    begins, ends, _, owner, _ = plain_calling.stretches(start, duration, parent, each, windows)
+    assert own[0].tolist() == [
+        int((ends - begins)[found[0][owner] == context].sum()) for context in range(len(found[1]))
+    ]
+    above = np.where(parent >= 0, parent, -1).astype(np.int32)
+    values = np.stack((start, duration))
+    sums = plain_calling.summed_up(above, values)
+    assert same(calling.summed_up(above, values), sums)
+    codes = name.astype(np.int32)
+    inner = plain_calling.repeats(above, codes, 3)
+    assert same(calling.repeats(above, codes, 3), inner)
+    assert len(np.unique(codes[(above < 0)])) <= int((~inner).sum())
+    roots = above < 0
+    assert sums[:, roots].sum(axis=1).tolist() == values.sum(axis=1).tolist()
     # The stretches are charged among others as they are when given one by one.
     n, n_windows = data.draw(st.integers(0, 8)), len(windows[0])
     klass = np.array(

@@ -35,6 +35,9 @@ export interface DataQuery {
   params: ToolParams;
 }
 
+/** The downloads that tools offer. */
+export type FileFormat = 'csv' | 'trace' | 'speedscope' | 'collapsed';
+
 const CACHE_ENTRIES = 40;
 const cache = new Map<string, unknown>();
 
@@ -54,7 +57,7 @@ function apiUrl(path: string, query: Record<string, string> = {}): string {
 
 export function dataUrl(
   query: DataQuery,
-  format?: { format: 'json' | 'columns' | 'csv' | 'trace'; table?: string },
+  format?: { format: 'json' | 'columns' | FileFormat; table?: string },
 ): string {
   const hosts: Record<string, string> = query.hosts.length ? { hosts: query.hosts.join(',') } : {};
   const path = query.question ? `${query.tool}/${query.question}` : query.tool;
@@ -236,10 +239,6 @@ export function fetchPayload(
 }
 
 /** The body of a download, unchanged; failures as ApiError, which a plain link would hide. */
-export async function fetchFile(
-  query: DataQuery,
-  format: 'csv' | 'trace',
-  signal?: AbortSignal,
-): Promise<Blob> {
+export async function fetchFile(query: DataQuery, format: FileFormat, signal?: AbortSignal): Promise<Blob> {
   return (await request(dataUrl(query, { format }), signal)).blob();
 }

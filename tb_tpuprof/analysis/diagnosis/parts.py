@@ -36,7 +36,7 @@ from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.metadata_names import metadata_names
 from tb_tpuprof.analysis.events.nesting import are_inside, parents
 from tb_tpuprof.analysis.events.python_frames import frame_of
-from tb_tpuprof.analysis.events.stat_rows import events_of
+from tb_tpuprof.analysis.events.stat_rows import events_of, marked
 from tb_tpuprof.analysis.input.tpu import waiting
 from tb_tpuprof.analysis.steps.classes import TimeClass
 from tb_tpuprof.analysis.steps.grouping import groups
@@ -365,7 +365,7 @@ def _attribute_line(trace: Trace, pieces: Pieces, rows: Rows, result: Attributio
     is_claimed = np.isin(klass, _OPEN_TO_CLAIMS) & (claim[context] >= 0)
     cause = result.cause[rows]
     cause[is_claimed] = name_table.claim[metadata[claim[context[is_claimed]]]]
-    user = nearest(parent, (origin == Origin.USER) & ~_are_nameless(trace, metadata))
+    user = nearest(parent, (origin == Origin.USER) & ~are_nameless(trace, metadata))
     user = np.where(user >= 0, user, nearest(parent, origin == Origin.USER))
     entry = nearest(parent, (origin == Origin.USER) | _is_entry(origin, parent))
     is_call = (entry >= 0) & (origin[entry] != Origin.USER)
@@ -451,18 +451,18 @@ def _strongest(
     return result
 
 
-def _are_nameless(trace: Trace, metadata: Int64s) -> npt.NDArray[np.bool_]:
+def are_nameless(trace: Trace, metadata: Int64s) -> npt.NDArray[np.bool_]:
     """Whether frames have no name of their own (`<genexpr>`, `<listcomp>`, `<lambda>`), so that the function
     around them names them.
     """
-    frames = (frame_of(metadata_names(trace)[row]) for row in metadata.tolist())
-    return np.array(
-        [
-            frame is not None and frame.function.startswith("<") and frame.function != "<module>"
-            for frame in frames
-        ],
-        np.bool_,
-    )
+    texts, used = metadata_names(trace), marked(metadata, len(trace.metadata))
+    frames = [frame_of(texts[row]) for row in used.tolist()]
+    result = np.zeros(len(trace.metadata), np.bool_)
+    result[used] = [
+        frame is not None and frame.function.startswith("<") and frame.function != "<module>"
+        for frame in frames
+    ]
+    return result[metadata]
 
 
 def _is_function(trace: Trace, contexts: LineContexts) -> npt.NDArray[np.bool_]:

@@ -72,15 +72,16 @@ _LIBRARY = frozenset(
 
 def is_framework(name: str) -> bool:
     """Whether a frame belongs to PyTorch."""
-    return _package(name) in _FRAMEWORK
+    return package_of(name) in _FRAMEWORK
 
 
 def is_library(name: str) -> bool:
     """Whether a frame belongs to a package that jobs commonly install."""
-    return _package(name) in _LIBRARY
+    return package_of(name) in _LIBRARY
 
 
-def _package(name: str) -> str:
+def package_of(name: str) -> str:
+    """The installed package that a frame belongs to; empty if its folder names none."""
     if name.startswith("nn.Module: "):
         return ""
     match = _PLACE.fullmatch(name)

@@ -60,10 +60,13 @@ def python_option(evidence: HostEvidence) -> str:
     TensorFlow records Python calls only in captures from outside: with 2.21, a profile that the program
     itself starts has none.
     """
-    if evidence.software.has_python:
-        return ""
+    return "" if evidence.software.has_python else python_option_of(evidence.software.framework)
+
+
+def python_option_of(framework: str) -> str:
+    """The option that captures Python calls of a framework's job."""
     return {TENSORFLOW: "tpuprof capture --python_tracer_level 1", PYTORCH: "with_stack=True"}.get(
-        evidence.software.framework, "python_tracer_level=1"
+        framework, "python_tracer_level=1"
     )
 
 

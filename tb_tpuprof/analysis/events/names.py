@@ -21,7 +21,7 @@ _FETCH = re.compile(
     re.DOTALL,
 )
 _COLLECTIVE = re.compile(r"\w+ \(record_param_comms\)")
-_PYTORCH_NAMESPACES = ("aten::", "c10d::", "torch::", "prim::", "quantized::", "fbgemm::", "torchvision::")
+PYTORCH_NAMESPACES = ("aten::", "c10d::", "torch::", "prim::", "quantized::", "fbgemm::", "torchvision::")
 _NUMBER_SUFFIX = re.compile(r"_[+-]?\d+$")
 _HLO_SUFFIX = re.compile(r"(\.\d+|\.clone|\.remat\d*)+$")
 _MEMCPY_KINDS = ("MemcpyHToD", "MemcpyDToH", "MemcpyDToD", "MemcpyHToH")
@@ -58,7 +58,7 @@ def parse_op(full_name: str) -> Op:
         return Op(full_name, kind, MEMCPY) if kind else Op(full_name, "")
     if full_name.startswith(("nccl:", "gloo:", "mpi:", "ucc:")) and "/" not in full_name:
         return Op(full_name, full_name.rpartition(":")[2])
-    if full_name.startswith(_PYTORCH_NAMESPACES):
+    if full_name.startswith(PYTORCH_NAMESPACES):
         return Op(full_name, full_name.rpartition("::")[2])
     if name.endswith("Iterator") and name != "MakeIterator" and full_name.startswith("::", len(name)):
         return Op(full_name, "Dataset", TF_DATA)

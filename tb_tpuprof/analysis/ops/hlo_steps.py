@@ -58,7 +58,7 @@ def step_work(trace: Trace) -> StepWork:
     steps, ops = trace_steps(trace), hlo_ops(trace)
     if not len(steps):
         return StepWork((), _NONE, _NONE, ops.work.taken(np.empty(0, np.intp)))
-    rows, op, time_ps = _occurrences(trace, ops)
+    rows, op, time_ps = occurrences(trace, ops)
     group = groups(trace).group[rows].astype(np.int64)
     order = np.argsort(steps.number, kind="stable")
     ordered = steps.number[order]
@@ -88,7 +88,7 @@ def sum_step_work(parts: Sequence[StepWork], rows: Sequence[slice]) -> StepWork:
     return StepWork(shared[0].name, times[0], times[1], total)
 
 
-def _occurrences(trace: Trace, ops: HloOps) -> tuple[npt.NDArray[np.intp], Int64s, Int64s]:
+def occurrences(trace: Trace, ops: HloOps) -> tuple[npt.NDArray[np.intp], Int64s, Int64s]:
     """First event, operation and time in ps of each occurrence, as `hlo_ops` counts them."""
     if ops.kind == "TPU":
         tpu_events, op = tpu_occurrences(trace)

@@ -95,11 +95,7 @@ def _levels(ops: HloOps, grouping: str) -> list[_Level]:
 
 def _scopes(ops: HloOps) -> list[_Level]:
     """The parts of the framework's names, split at `/`, the last one without its type after `:`."""
-    split_names = [
-        [part for part in text.rpartition(":")[0].split("/") if part] if ":" in text else _parts(text)
-        for text in ops.provenance.strings
-    ]
-    split_names = [parts[:MAX_SCOPES] for parts in split_names]
+    split_names = [scope_parts(text)[:MAX_SCOPES] for text in ops.provenance.strings]
     levels = []
     for depth in range(max(map(len, split_names), default=0)):
         words = words_of([parts[depth] if depth < len(parts) else "" for parts in split_names])
@@ -109,8 +105,10 @@ def _scopes(ops: HloOps) -> list[_Level]:
     return levels
 
 
-def _parts(text: str) -> list[str]:
-    return [part for part in text.split("/") if part]
+def scope_parts(provenance: str) -> list[str]:
+    """The parts of a framework's name, the last one without its type after `:`."""
+    name = provenance.rpartition(":")[0] if ":" in provenance else provenance
+    return [part for part in name.split("/") if part]
 
 
 def _duplicates(ops: HloOps) -> _Level:

@@ -264,6 +264,84 @@ def _open(
         walk.i = 0
 
 
+def own_times(
+    start: cython.const[int64_t][::1],
+    duration: cython.const[int64_t][::1],
+    parent: cython.const[int32_t][::1],
+    context: cython.const[int32_t][::1],
+    windows: tuple,
+    n_contexts: int64_t,
+):
+    """Own time and number of events of each context within windows; see `plain.calling.own_times`."""
+    sums = np.zeros((2, n_contexts), np.int64)
+    time: int64_t[::1] = sums[0]
+    count: int64_t[::1] = sums[1]
+    opens: cython.const[int64_t][::1] = windows[0]
+    closes: cython.const[int64_t][::1] = windows[1]
+    first: int64_t = 0
+    i: int64_t
+    walk = cython.declare(Walk)
+    codes = np.arange(n_contexts, dtype=np.int32)
+    _open(cython.address(walk), start, duration, parent, (context, codes), windows)
+    with cython.nogil:
+        while _next_stretch(cython.address(walk)):
+            time[walk.of_code] += walk.end - walk.begin
+        for i in range(start.shape[0] if opens.shape[0] else 0):
+            while first < opens.shape[0] and closes[first] <= start[i]:
+                first += 1
+            if first == opens.shape[0]:
+                break
+            if opens[first] < start[i] + max(duration[i], 1):
+                count[context[i]] += 1
+    return sums
+
+
+def summed_up(above: cython.const[int32_t][::1], values: cython.const[int64_t][:, ::1]):
+    """Sums over each node and all nodes below it; see `plain.calling.summed_up`."""
+    sums = np.array(values, np.int64)
+    total: int64_t[:, ::1] = sums
+    i: int64_t
+    row: int64_t
+    with cython.nogil:
+        for row in range(total.shape[0]):
+            for i in range(above.shape[0] - 1, -1, -1):
+                if 0 <= above[i] < i:
+                    total[row, above[i]] += total[row, i]
+    return sums
+
+
+def repeats(above: cython.const[int32_t][::1], name: cython.const[int32_t][::1], n_names: int64_t):
+    """Which nodes are below another of the same name; see `plain.calling.repeats`."""
+    n: int64_t = above.shape[0]
+    result = np.zeros(n, np.uint8)
+    is_repeated: uint8_t[::1] = result
+    child: int32_t[::1] = np.full(n + 1, -1, np.int32)  # the last child of each, of the root at the end
+    sibling: int32_t[::1] = np.empty(n, np.int32)
+    depth: int32_t[::1] = np.zeros(max(n_names, 1), np.int32)
+    i: int64_t
+    parent: int64_t
+    at: int64_t
+    with cython.nogil:
+        for i in range(n):
+            parent = above[i] if 0 <= above[i] < i else n
+            sibling[i] = child[parent]
+            child[parent] = cython.cast(int32_t, i)
+        at = child[n]
+        while at >= 0:
+            is_repeated[at] = depth[name[at]] > 0
+            depth[name[at]] += 1
+            if child[at] >= 0:
+                at = child[at]
+                continue
+            while at >= 0:
+                depth[name[at]] -= 1
+                if sibling[at] >= 0:
+                    at = sibling[at]
+                    break
+                at = above[at] if 0 <= above[at] < at else -1
+    return result.view(np.bool_)
+
+
 Piece = cython.struct(start=int64_t, end=int64_t, limit=int64_t, step=int64_t, klass=int64_t)
 
 

@@ -92,6 +92,57 @@ def _add(
             rows.append([left, right, number, event, event, code])
 
 
+def own_times(
+    start: Int64s, duration: Int64s, parent: Int32s, context: Int32s, windows: Windows, n_contexts: int
+) -> Int64s:
+    """int64[2, contexts]: the own time of each context's events within the windows (the time in which no
+    event inside them runs), and the number of its events that overlap a window; an event without duration
+    counts as one unit long.
+
+    Events of one line, sorted by (start, -duration), with their parents and contexts. `windows`: starts and
+    ends, ascending and disjoint. The own times of all contexts add up to the time that the line's events
+    cover within the windows.
+    """
+    sums = np.zeros((2, n_contexts), np.int64)
+    codes = np.arange(n_contexts, dtype=np.int32)
+    begins, ends, _window, event, _last = stretches(start, duration, parent, (context, codes), windows)
+    for begin, end, owner in zip(begins.tolist(), ends.tolist(), event.tolist(), strict=True):
+        sums[0, context[owner]] += end - begin
+    spans = list(zip(windows[0].tolist(), windows[1].tolist(), strict=True))
+    columns = zip(start.tolist(), (start + np.maximum(duration, 1)).tolist(), context.tolist(), strict=True)
+    for begin, end, number in columns:
+        sums[1, number] += any(opens < end and begin < closes for opens, closes in spans)
+    return sums
+
+
+def summed_up(above: Int32s, values: npt.NDArray[np.int64]) -> Int64s:
+    """Sums over each node and all nodes below it, int64[rows, nodes]. `above`: the node above each, which has
+    a lower number; -1 for none.
+    """
+    sums = np.array(values, np.int64)
+    for node in range(len(above) - 1, -1, -1):
+        if 0 <= above[node] < node:
+            sums[:, above[node]] += sums[:, node]
+    return sums
+
+
+def repeats(above: Int32s, name: Int32s, n_names: int) -> npt.NDArray[np.bool_]:
+    """Whether each node is below another of the same name. `above`: the node above each, which has a lower
+    number, -1 for none; `name`: numbers below `n_names`.
+
+        f            no
+        └ g          no
+          └ f        yes: a recursive call
+    """
+    around: list[frozenset[int]] = []
+    result = np.zeros(len(above), np.bool_)
+    for i, (node, own) in enumerate(zip(above.tolist(), name.tolist(), strict=True)):
+        outside = around[node] if 0 <= node < i else frozenset()
+        result[i] = own in outside
+        around.append(outside | {own})
+    return result
+
+
 def charged(
     events: Events,
     order: Int64s,

@@ -1,0 +1,181 @@
+"""The tables and numbers of the flame graph, and of one function."""
+
+from __future__ import annotations
+
+from tb_tpuprof.tools.spec import ColumnSpec, ScalarSpec, TableSpec, flag, number, text
+
+_FAMILY = text(
+    "family",
+    "Family",
+    "yours, library, runtime, operation or waiting; empty for several nodes in one",
+)
+_KEY = text("key", "Event name", "As the trace names it")
+_PLACE = (
+    text("file", "File", "Of the function's definition, if known"),
+    number("line", "Line", "id", "Of the function's definition; null if unknown"),
+    text("package", "Package", "The installed package that the file's folder names"),
+)
+
+
+def _times(other: bool) -> tuple[ColumnSpec, ...]:
+    prefix, of = ("other_", " of the steps to compare with") if other else ("", "")
+    return (
+        number(
+            f"{prefix}self_ps",
+            "Self (B)" if other else "Self",
+            "ps",
+            f"Per step{of}: without the calls below",
+            is_optional=other,
+        ),
+        number(
+            f"{prefix}total_ps",
+            "Total (B)" if other else "Total",
+            "ps",
+            f"Per step{of}: with the calls below",
+            is_optional=other,
+        ),
+        number(
+            f"{prefix}calls", "Calls (B)" if other else "Calls", "count", f"Per step{of}", is_optional=other
+        ),
+    )
+
+
+THREADS = TableSpec(
+    "threads",
+    "Threads",
+    (
+        text("name", "Thread"),
+        text("section", "Section", "Host threads, or the kind of device"),
+        text("kind", "Kind"),
+        number("n_threads", "Threads", "count", "Threads or device lines that are shown as one"),
+        number("busy_ps", "Covered", "ps", "Per step: time with an event, summed over the threads"),
+        number("busy_fraction", "Covered share", "fraction", "Of the steps' time, the mean of the threads"),
+        flag("is_shown", "Shown"),
+        text("tracks", "Tracks", "Their ids in the trace viewer, as the parameter `threads` takes them"),
+    ),
+    "A row per thread, pool of threads, or kind of device line, in the order of the trace viewer",
+)
+NODES = TableSpec(
+    "nodes",
+    "Flame graph",
+    (
+        number("thread", "Thread", "id", "Row of `threads`"),
+        number("parent", "Parent", "id", "Row of the caller, -1 for a root"),
+        text("name", "Function", "The function, operation, annotation or scope"),
+        *_PLACE,
+        _FAMILY,
+        *_times(other=False),
+        *_times(other=True),
+        number("n_smaller", "Smaller", "count", "Nodes too small to be shown that this row sums up, else 0"),
+        number(
+            "start_ps",
+            "Start",
+            "ps",
+            "Since the step's start, with order=time",
+            is_optional=True,
+        ),
+        number("flops", "FLOPs", "count", "Per step, where known; of scopes", is_optional=True),
+        text(
+            "phase",
+            "Phase",
+            "forward, backward or optimizer, where known; of scopes and modules",
+            is_optional=True,
+        ),
+        _KEY,
+    ),
+    "A row per call path, or per call with order=time: callers before callees, depth first, at most 4,000 "
+    "per host. The children of a row take no longer than the row",
+)
+FUNCTIONS = TableSpec(
+    "functions",
+    "Functions",
+    (
+        text("name", "Function"),
+        *_PLACE,
+        _FAMILY,
+        number(
+            "with_calls_ps",
+            "Self with library calls",
+            "ps",
+            "Per step: your function without other functions of yours, programs and operations, but with the "
+            "library functions and waits that it calls; null for the code of others",
+        ),
+        number("waiting_ps", "Waiting", "ps", "The part of it that waits"),
+        *_times(other=False),
+        *_times(other=True),
+        number("self_fraction", "Self share", "fraction", "Self time as a share of the step"),
+        _KEY,
+    ),
+    "At most 300, yours first, by self time with library calls; then those of others, by self time",
+)
+STEPS = TableSpec(
+    "steps",
+    "Steps",
+    (
+        text("step", "Step"),
+        number("input_ps", "Waiting for input", "ps"),
+        number("rest_ps", "Everything else", "ps"),
+        flag("is_shown", "Shown"),
+        flag("is_compared", "Compared"),
+    ),
+    "A row per step of the first host, at most 5,000",
+)
+TABLES = (FUNCTIONS, NODES, THREADS, STEPS)
+SCALARS = (
+    ScalarSpec(
+        "step_time_ps", "Step time", "ps", "Mean of the steps shown; without steps, the trace's duration"
+    ),
+    ScalarSpec("n_steps", "Steps", "count", "Steps shown, of all hosts; 0: the whole trace"),
+    ScalarSpec("other_step_time_ps", "Step time (B)", "ps", "Of the steps to compare with", is_optional=True),
+    ScalarSpec("n_other_steps", "Steps (B)", "count", "The steps to compare with", is_optional=True),
+    ScalarSpec("has_scopes", "Has scopes", "", "Whether `mode=scopes` has something to show"),
+    ScalarSpec("has_modules", "Has modules", "", "Whether `mode=modules` has something to show"),
+    ScalarSpec("yours_ps", "Your code", "ps", "Per step: self time with library calls on the threads shown"),
+    ScalarSpec("waiting_ps", "Waiting", "ps", "Per step: self time of calls that wait, on the threads shown"),
+)
+
+SIDES = TableSpec(
+    "sides",
+    "Callers and callees",
+    (
+        text("side", "Side", "callers or callees"),
+        number("parent", "Parent", "id", "Row towards the function, -1 for the function itself"),
+        text("name", "Function"),
+        *_PLACE,
+        _FAMILY,
+        number("total_ps", "Time", "ps", "Per step: of the function's calls, or of what they call"),
+        number("calls", "Calls", "count", "Per step"),
+        _KEY,
+    ),
+    "Two trees that begin at the function: the paths that lead to it, and those that lead on from it",
+)
+CALLS = TableSpec(
+    "longest_calls",
+    "Longest calls",
+    (
+        text("step", "Step", "In which the call begins; empty: none"),
+        text("host", "Host"),
+        number("event", "Event", "id", "As numbered in the trace viewer"),
+        number("start_ps", "Start", "ps"),
+        number("duration_ps", "Duration", "ps"),
+    ),
+    "At most 20 calls in the steps shown",
+)
+BY_STEP = TableSpec(
+    "by_step",
+    "Steps",
+    (
+        text("step", "Step"),
+        number("self_ps", "Self", "ps"),
+        number("total_ps", "Total", "ps"),
+        flag("is_shown", "Shown"),
+    ),
+    "The function in each step of the first host that calls it, at most 5,000",
+)
+FUNCTION_TABLES = (SIDES, CALLS, BY_STEP)
+FUNCTION_SCALARS = (
+    ScalarSpec("self_ps", "Self time", "ps", "Per step"),
+    ScalarSpec("total_ps", "Total time", "ps", "Per step; recursive calls count once"),
+    ScalarSpec("calls", "Calls", "count", "Per step"),
+    ScalarSpec("n_calls", "All calls", "count", "In all steps shown"),
+)

@@ -155,5 +155,3 @@ FIELDS = TableSpec(
 FIELDS_SCALARS = (
     ScalarSpec("n_arguments", "Arguments", "count", "Number of different arguments of the hosts' events"),
 )
-    ScalarSpec("n_arguments", "Arguments", "count", "Number of different arguments of the hosts' events"),
-)

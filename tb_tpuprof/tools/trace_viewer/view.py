@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
-from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import File, Param, Params, Question
-from tb_tpuprof.tools.payload import Payload, Scalar, Table
+from tb_tpuprof.tools.payload import Scalar, Table
 from tb_tpuprof.tools.spec import fill_scalars
 from tb_tpuprof.tools.tool import Tool
-from tb_tpuprof.tools.trace_hosts import View, open_view
+from tb_tpuprof.tools.trace_hosts import View
 from tb_tpuprof.tools.trace_viewer import tables
 from tb_tpuprof.tools.trace_viewer.details import event_answer, neighbour_answer
 from tb_tpuprof.tools.trace_viewer.export import trace_file
 from tb_tpuprof.tools.trace_viewer.flows import flows_table
+from tb_tpuprof.tools.trace_viewer.mark_questions import EVENTS_FILE, EXPORT_DEPTHS, MARK_QUESTIONS
+from tb_tpuprof.tools.trace_viewer.question import RANGE, WIDTH, answering
 from tb_tpuprof.tools.trace_viewer.questions import minimap_answer, search_answer, totals_answer
 from tb_tpuprof.tools.trace_viewer.window import (
     boxes_tables,
@@ -27,20 +26,6 @@ from tb_tpuprof.tools.trace_viewer.window import (
 )
 
 Answer = tuple[dict[str, Table], dict[str, Scalar]]
-
-
-def _answering(
-    make: Callable[[View, Params], Answer],
-) -> Callable[[Session, tuple[str, ...], Params], Payload]:
-    """A question's view, from a function that answers it for opened hosts."""
-
-    def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
-        opened = open_view(session, hosts)
-        answer, scalars = make(opened, params)
-        shown = tuple(host.host for host in opened.hosts)
-        return Payload(TOOL.name, session.run, shown, answer, scalars, diagnostics=opened.diagnostics())
-
-    return view
 
 
 def _window_answer(opened: View, params: Params) -> Answer:
@@ -67,27 +52,22 @@ def _window_answer(opened: View, params: Params) -> Answer:
     return answer, fill_scalars(tables.WINDOW_SCALARS, values)
 
 
-_START = Param("start_ps", "Start", "float", None, "Start of the window; absent: the trace's start")
-_END = Param("end_ps", "End", "float", None, "End of the window; absent: the trace's end")
-_WIDTH = Param("width_px", "Width", "int", 2000, "Width of the window in pixels", minimum=1, maximum=20_000)
-_TRACKS = Param("tracks", "Tracks", "text", None, "Track ids separated by commas; absent: all")
 _EVENT = Param("event", "Event", "int", None, "Id of the event", is_required=True)
-_RANGE = (_START, _END, _TRACKS)
 
 TOOL = Tool(
     name="trace_viewer",
     title="Trace viewer",
     group="Time",
     summary="Every event of every host on its thread or device line",
-    view=_answering(_window_answer),
-    params=(*_RANGE, _WIDTH, Param("flows", "Flows", "bool", False, "Include the arrows between events")),
+    view=answering(_window_answer),
+    params=(*RANGE, WIDTH, Param("flows", "Flows", "bool", False, "Include the arrows between events")),
     tables=tables.WINDOW_TABLES,
     scalars=tables.WINDOW_SCALARS,
     questions=(
         Question(
             "event",
             "Details of one event",
-            _answering(lambda opened, params: event_answer(opened, int(params["event"]))),
+            answering(lambda opened, params: event_answer(opened, int(params["event"]))),
             (_EVENT,),
             tables.EVENT_TABLES,
             tables.EVENT_SCALARS,
@@ -95,7 +75,7 @@ TOOL = Tool(
         Question(
             "neighbour",
             "The event before or after another on its track",
-            _answering(neighbour_answer),
+            answering(neighbour_answer),
             (
                 _EVENT,
                 Param(
@@ -112,7 +92,7 @@ TOOL = Tool(
         Question(
             "search",
             "Events whose name contains a text",
-            _answering(search_answer),
+            answering(search_answer),
             (
                 Param("text", "Text", "text", None, "Text in the name (case-insensitive)", is_required=True),
                 Param("in_args", "In arguments", "bool", False, "Also search text arguments"),
@@ -134,9 +114,9 @@ TOOL = Tool(
         Question(
             "totals",
             "Time by name in a window",
-            _answering(totals_answer),
+            answering(totals_answer),
             (
-                *_RANGE,
+                *RANGE,
                 Param("depth_from", "From depth", "int", 0, "The outermost depth to count", maximum=65_535),
                 Param("depth_to", "To depth", "int", 65_535, "The innermost depth to count", maximum=65_535),
             ),
@@ -146,11 +126,12 @@ TOOL = Tool(
         Question(
             "minimap",
             "Utilization over the whole trace",
-            _answering(minimap_answer),
-            (_WIDTH,),
+            answering(minimap_answer),
+            (WIDTH,),
             (tables.DENSITY,),
             tables.MINIMAP_SCALARS,
         ),
+        *MARK_QUESTIONS,
     ),
     files=(
         File(
@@ -158,8 +139,13 @@ TOOL = Tool(
             "trace.json.gz",
             "application/gzip",
             trace_file,
-            (*_RANGE, Param("args", "Arguments", "bool", True, "Include the arguments of events")),
+            (
+                *RANGE,
+                *EXPORT_DEPTHS,
+                Param("args", "Arguments", "bool", True, "Include the arguments of events"),
+            ),
             "The window as Chrome trace JSON, which Perfetto and chrome://tracing open",
         ),
+        EVENTS_FILE,
     ),
 )

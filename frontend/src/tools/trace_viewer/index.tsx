@@ -20,8 +20,10 @@ import { attachGestures } from './gestures';
 import { followKeys, KEYS } from './keys';
 import { applyParams, eventOf, rendererOf, selectEvent, useLink, viewOf } from './link';
 import type { Fetch } from './loader';
+import { MarkEdges, MarksRow } from './marks_row';
 import { Minimap } from './minimap';
 import { NamesColumn, PinnedNames } from './names_column';
+import { useKeptMarks } from './kept_marks';
 import { Timeline } from './timeline';
 import { ToolBar } from './toolbar';
 import { Tooltip } from './tooltip';
@@ -264,6 +266,7 @@ function TimelineFrame({ timeline, scroller, host, run, info, scrollStep }: Fram
           )}
         </div>
       </div>
+      {timeline && <MarkEdges timeline={timeline} />}
       <HoverTip timeline={timeline} />
       {timeline && <NoTracks timeline={timeline} />}
       {timeline && timeline.status.value.kind === 'ready' && <ElsewhereHint timeline={timeline} />}
@@ -285,6 +288,7 @@ export function TraceViewer(props: ToolProps): VNode {
   const scrollStep = useSignal(0);
   const isListed = useSignal(false);
   useToolKeys(KEYS);
+  useKeptMarks(timeline, props);
   useLink(timeline, props);
   const facts = timeline?.facts.value ?? null;
   return (
@@ -304,6 +308,7 @@ export function TraceViewer(props: ToolProps): VNode {
       {timeline && facts && facts.nEvents > 0 && (
         <Minimap key={source.scope} timeline={timeline} scope={source.scope} />
       )}
+      {timeline && facts && <MarksRow timeline={timeline} />}
       <TimelineFrame
         timeline={timeline}
         scroller={scroller}

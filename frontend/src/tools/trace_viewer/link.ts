@@ -1,4 +1,4 @@
-/** The view as parameters of the URL and back: window, selection, marked interval, search, tracks. */
+/** The view as parameters of the URL and back: window, selection, marked interval, marks, search, tracks. */
 
 import { batch } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
@@ -6,6 +6,7 @@ import type { Viewport } from '../../canvas/viewport';
 import type { ToolProps } from '../tool';
 import { decodeDetails } from './details_model';
 import { markText, parseMark } from './marked';
+import { marksText, pairText, parseMarks, parsePair } from './marks';
 import type { Timeline } from './timeline';
 import { parseTrackView, trackParams, trackViewKey } from './track_view';
 
@@ -30,6 +31,12 @@ export function rendererOf({ renderer }: Params): 'webgl' | 'canvas2d' | undefin
   return renderer === 'webgl' || renderer === 'canvas2d' ? renderer : undefined;
 }
 
+/** The marks, and which are compared. */
+function marksParams({ marks }: Timeline): Change {
+  const pair = marks.pair.value;
+  return { marks: marksText(marks.list.value) || undefined, compare: pair ? pairText(pair) : undefined };
+}
+
 /** The timeline's state as URL parameters. */
 function paramsOf(timeline: Timeline): Change {
   const view = timeline.camera.settled.value;
@@ -40,6 +47,7 @@ function paramsOf(timeline: Timeline): Change {
     end_ps: isWhole ? undefined : String(Math.round(view.endPs)),
     event: timeline.selected.value ? String(timeline.selected.value.event) : undefined,
     mark: timeline.marked.value ? markText(timeline.marked.value) : undefined,
+    ...marksParams(timeline),
     q: text.trim() || undefined,
     qargs: text.trim() && hasArguments ? '1' : undefined,
     flows: timeline.hasAllFlows.value ? '1' : undefined,
@@ -52,6 +60,8 @@ const NAMES = [
   'end_ps',
   'event',
   'mark',
+  'marks',
+  'compare',
   'q',
   'qargs',
   'flows',
@@ -74,6 +84,8 @@ export function applyParams(timeline: Timeline, params: Params): void {
     if (trackViewKey(tracks) !== trackViewKey(timeline.trackView.value)) timeline.changeTracks(tracks);
     if ((params.mark ?? '') !== (timeline.marked.value ? markText(timeline.marked.value) : ''))
       timeline.mark(parseMark(params.mark));
+    const marks = parseMarks(params.marks);
+    timeline.marks.restore(marks, parsePair(params.compare, marks.length));
     timeline.search.set({ text: params.q ?? '', hasArguments: params.qargs === '1' });
     if ((params.flows === '1') !== timeline.hasAllFlows.value) timeline.showFlows(params.flows === '1');
   });

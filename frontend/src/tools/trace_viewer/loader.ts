@@ -10,7 +10,7 @@ import { decodeWindow, requestParams, type TraceWindow, type WindowRequest } fro
 import { isComfortable, neighborsOf, planRequest, willServe, Windows, type VisibleWindow } from './windows';
 
 /** Empty: the window itself. */
-export type Question = '' | 'event' | 'neighbour' | 'search' | 'totals' | 'minimap';
+export type Question = '' | 'event' | 'neighbour' | 'search' | 'totals' | 'minimap' | 'compare' | 'chain';
 export type Fetch = (
   question: Question,
   params: Record<string, string>,

@@ -16,6 +16,7 @@ import { Frames } from './frames';
 import { contentY, isCounter, layoutTracks, rowTop, trackAt, tracksWithin, type Layout } from './layout';
 import { Loader, type Fetch, type Question } from './loader';
 import { labelOf, stretchOf, type Marked } from './marked';
+import { Marks } from './marks';
 import { decodeFacts, movedPs, type TraceFacts, type TraceWindow, type Track } from './model';
 import { depthOf, pick, pickedEvent, type Picked } from './picking';
 import { Search } from './search';
@@ -47,6 +48,7 @@ export class Timeline {
   readonly layout = signal<Layout>(layoutTracks(arrange([], PLAIN), PLAIN, RULER_PX));
   readonly selected = signal<Picked | null>(null);
   readonly marked = signal<Marked | null>(null);
+  readonly marks = new Marks();
   readonly hovered = signal<Hover | null>(null);
   readonly tool = signal<Tool>('pan');
   readonly hasAllFlows = signal(false);
@@ -164,6 +166,7 @@ export class Timeline {
     const [selected, marked] = [this.selected.value, this.marked.value];
     if (selected) this.select({ ...selected, startPs: selected.startPs + byPs });
     if (marked) this.mark({ ...marked, startPs: marked.startPs + byPs, endPs: marked.endPs + byPs });
+    this.marks.shift(byPs);
   }
 
   // --- the view ---

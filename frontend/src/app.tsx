@@ -134,7 +134,7 @@ export function App(): VNode {
   useTitle();
   useKeys({
     '?': () => setHelp(true),
-    '[': toggleSide,
+    '\\': toggleSide,
     '/': () => searchField()?.focus(),
   });
   const page = (): VNode => {

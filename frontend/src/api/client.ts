@@ -52,7 +52,7 @@ function apiUrl(path: string, query: Record<string, string> = {}): string {
 
 export function dataUrl(
   query: DataQuery,
-  format?: { format: 'json' | 'columns' | 'csv' | 'trace'; table?: string },
+  format?: { format: 'json' | 'columns' | 'csv' | 'trace' | 'events'; table?: string },
 ): string {
   const hosts: Record<string, string> = query.hosts.length ? { hosts: query.hosts.join(',') } : {};
   const path = query.question ? `${query.tool}/${query.question}` : query.tool;
@@ -233,7 +233,7 @@ export function fetchPayload(
 /** The body of a download, unchanged; failures as ApiError, which a plain link would hide. */
 export async function fetchFile(
   query: DataQuery,
-  format: 'csv' | 'trace',
+  format: 'csv' | 'trace' | 'events',
   signal?: AbortSignal,
 ): Promise<Blob> {
   return (await request(dataUrl(query, { format }), signal)).blob();

@@ -6,7 +6,7 @@ import { Dialog } from '../widgets/dialog';
 const PAGE_KEYS: readonly KeyHelp[] = [
   { keys: '?', does: 'Show these keys' },
   { keys: '/', does: 'Search in the table' },
-  { keys: '[', does: 'Close and open the side bar' },
+  { keys: '\\', does: 'Close and open the side bar' },
   { keys: 'Tab', does: 'Next control; Enter acts, Esc closes' },
 ];
 const TABLE_KEYS: readonly KeyHelp[] = [

@@ -19,7 +19,7 @@ export function SideBar({ isOpen, onToggle }: { isOpen: boolean; onToggle: () =>
           class="button plain"
           aria-label="Open the side bar"
           aria-expanded="false"
-          data-tip="Open the side bar  ["
+          data-tip="Open the side bar  \"
           onClick={onToggle}
         >
           »
@@ -41,7 +41,7 @@ export function SideBar({ isOpen, onToggle }: { isOpen: boolean; onToggle: () =>
           class="button plain small"
           aria-label="Close the side bar"
           aria-expanded="true"
-          data-tip="Close the side bar  ["
+          data-tip="Close the side bar  \"
           onClick={onToggle}
         >
           «

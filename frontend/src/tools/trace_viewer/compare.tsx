@@ -11,6 +11,7 @@ import { Segments } from '../../widgets/segments';
 import { Failed, Loading } from '../../widgets/states';
 import { Table } from '../../widgets/table/table';
 import { tableData } from '../tool';
+import { shownTrackIds } from './marked';
 import { isInstant, letterOf, type Mark, type Pair } from './marks';
 import { tokenOf } from './marks_row';
 import type { Timeline } from './timeline';
@@ -133,12 +134,8 @@ function WindowChoice({
 function Difference({ timeline, pair, scope }: { timeline: Timeline; pair: Pair; scope: string }): VNode {
   const layout = timeline.layout.value;
   const list = timeline.marks.list.value;
-  const shownIds =
-    layout.nHidden > 0
-      ? [...layout.placeOfTrack.values()].filter(({ track }) => !track.isDerived).map(({ track }) => track.id)
-      : null;
   const [a, b] = [list[pair.a] as Mark, list[pair.b] as Mark];
-  const params = compareParams(a, b, pair.by, shownIds);
+  const params = compareParams(a, b, pair.by, shownTrackIds(layout));
   const loaded = useLoaded(`${scope}\n${JSON.stringify(params)}`, scope, async (signal) =>
     decodeCompared(await timeline.ask('compare', params, signal)),
   );

@@ -186,7 +186,7 @@ function Announcer({ timeline }: { timeline: Timeline | null }): VNode {
 /** Reads the signal itself, so that pointer moves render nothing else. */
 function HoverTip({ timeline }: { timeline: Timeline | null }): VNode | null {
   const hover = timeline?.hovered.value;
-  return hover ? <Tooltip hover={hover} /> : null;
+  return timeline && hover ? <Tooltip hover={hover} timeline={timeline} /> : null;
 }
 
 /** All tracks are hidden or filtered out: offers to show them again. */

@@ -7,6 +7,7 @@
 import { hostWindow } from '../../base/frame';
 import type { KeyHelp } from '../../state/keys';
 import type { HeldKey } from './camera';
+import { followFlow } from './flows';
 import { keepMark } from './keeping';
 import type { Timeline, Tool } from './timeline';
 import { walk } from './walk';
@@ -30,6 +31,7 @@ export const KEYS: readonly KeyHelp[] = [
   { keys: 'f, double click', does: 'Zoom to the selected event or interval' },
   { keys: '← →', does: 'Previous, next event of the row' },
   { keys: '↑ ↓', does: 'The enclosing event, the first within' },
+  { keys: '[ ]', does: 'Follow an arrow to the cause, to the effect of the selected event' },
   { keys: '/', does: 'Search event names; Enter next, Shift + Enter previous' },
   { keys: 'n N', does: 'Next, previous match' },
   { keys: 'Minimap', does: 'Drag the window or its edges, or click elsewhere' },
@@ -99,6 +101,10 @@ function pressKey(timeline: Timeline, key: string): boolean {
     case 'm':
       timeline.markSelected();
       return true;
+    case '[':
+      return followFlow(timeline, 'cause');
+    case ']':
+      return followFlow(timeline, 'effect');
     case 'M':
       keepMark(timeline);
       return true;
@@ -140,7 +146,7 @@ function pressKey(timeline: Timeline, key: string): boolean {
 }
 
 /** Keys that the page around the tool handles; it listens only to its own document. */
-const PAGE_KEYS = new Set(['?', '/', '[']);
+const PAGE_KEYS = new Set(['?', '/', '\\']);
 
 /** Arrows there belong to the element: a table's cells, a menu's items, a handle to drag. */
 function ownsArrows(target: EventTarget | null): boolean {

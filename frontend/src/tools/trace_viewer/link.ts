@@ -5,6 +5,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import type { Viewport } from '../../canvas/viewport';
 import type { ToolProps } from '../tool';
 import { decodeDetails } from './details_model';
+import { kindsText, parseKinds } from './flows';
 import { markText, parseMark } from './marked';
 import { marksText, pairText, parseMarks, parsePair } from './marks';
 import type { Timeline } from './timeline';
@@ -51,6 +52,7 @@ function paramsOf(timeline: Timeline): Change {
     q: text.trim() || undefined,
     qargs: text.trim() && hasArguments ? '1' : undefined,
     flows: timeline.hasAllFlows.value ? '1' : undefined,
+    noflow: kindsText(timeline.hiddenKinds.value) || undefined,
     ...trackParams(timeline.trackView.value),
   };
 }
@@ -65,6 +67,7 @@ const NAMES = [
   'q',
   'qargs',
   'flows',
+  'noflow',
   'pin',
   'hide',
   'fold',
@@ -87,6 +90,8 @@ export function applyParams(timeline: Timeline, params: Params): void {
     const marks = parseMarks(params.marks);
     timeline.marks.restore(marks, parsePair(params.compare, marks.length));
     timeline.search.set({ text: params.q ?? '', hasArguments: params.qargs === '1' });
+    if ((params.noflow ?? '') !== kindsText(timeline.hiddenKinds.value))
+      timeline.hideKinds(parseKinds(params.noflow));
     if ((params.flows === '1') !== timeline.hasAllFlows.value) timeline.showFlows(params.flows === '1');
   });
 }

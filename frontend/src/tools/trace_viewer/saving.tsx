@@ -10,8 +10,10 @@ import { format } from '../../base/units';
 import { cssOf, type Frame, type Rgb } from '../../canvas/renderer';
 import { toScreen } from '../../canvas/overlay';
 import { asApiError } from '../../state/payload';
-import { Dialog } from '../../widgets/dialog';
 import { Menu } from '../../widgets/menu';
+import { labelOf, shownTrackIds, totalsParams, type Marked } from './marked';
+import { openInPerfetto, PerfettoAbsent } from './perfetto';
+import { PerfettoDialog } from './perfetto_dialog';
 import { readTheme } from './theme';
 import type { Timeline } from './timeline';
 
@@ -110,6 +112,11 @@ function windowParams(timeline: Timeline): ToolParams {
   return { start_ps: String(Math.floor(startPs)), end_ps: String(Math.ceil(endPs)), ...tracks };
 }
 
+/** The marked interval or box: its tracks and rows, else the tracks shown. */
+function selectionParams(timeline: Timeline, marked: Marked): ToolParams {
+  return totalsParams(marked, shownTrackIds(timeline.layout.value));
+}
+
 export function Saving({ timeline, run, hosts }: SavingProps): VNode {
   const isPerfetto = useSignal(false);
   const state = useSignal<{ readonly text: string; readonly isError: boolean } | null>(null);
@@ -125,6 +132,48 @@ export function Saving({ timeline, run, hosts }: SavingProps): VNode {
       state.value = { text: `${message} ${remedy}`, isError: true };
     }
   };
+  const saveEvents = async (params: ToolParams, part: string): Promise<void> => {
+    state.value = { text: 'Making the file…', isError: false };
+    try {
+      const blob = await fetchFile({ tool: 'trace_viewer', run, hosts, params }, 'events');
+      saveBlob(blob, `${fileName(run, part)}.events.csv`);
+      state.value = null;
+    } catch (error) {
+      const { message, remedy } = asApiError(error);
+      state.value = { text: `${message} ${remedy}`, isError: true };
+    }
+  };
+  const openTrace = async (params: ToolParams, part: string): Promise<void> => {
+    state.value = { text: 'Opening Perfetto…', isError: false };
+    try {
+      await openInPerfetto(async () => {
+        const blob = await fetchFile({ tool: 'trace_viewer', run, hosts, params }, 'trace');
+        const name = `${fileName(run, part)}.trace.json.gz`;
+        return { title: run, fileName: name, buffer: await blob.arrayBuffer() };
+      });
+      state.value = null;
+    } catch (error) {
+      const { message, remedy } = asApiError(error);
+      const text = error instanceof PerfettoAbsent ? error.message : `${message} ${remedy}`;
+      state.value = { text, isError: true };
+    }
+  };
+  const paramsOf = (what: 'run' | 'window'): ToolParams => (what === 'run' ? {} : windowParams(timeline));
+  const marked = timeline.marked.value;
+  const ofSelection = marked
+    ? [
+        {
+          label: 'The marked events as Chrome trace JSON',
+          note: labelOf(marked),
+          act: () => void saveTrace(selectionParams(timeline, marked), 'selection'),
+        },
+        {
+          label: 'The marked events as CSV',
+          note: labelOf(marked),
+          act: () => void saveEvents(selectionParams(timeline, marked), 'selection'),
+        },
+      ]
+    : [];
   const items = [
     { label: 'This view as PNG', act: () => void savePicture(timeline, run) },
     {
@@ -133,7 +182,13 @@ export function Saving({ timeline, run, hosts }: SavingProps): VNode {
       act: () => void saveTrace(windowParams(timeline), 'window'),
     },
     {
-      label: 'Open the run in Perfetto…',
+      label: 'This window’s events as CSV',
+      note: 'tracks shown',
+      act: () => void saveEvents(windowParams(timeline), 'window'),
+    },
+    ...ofSelection,
+    {
+      label: 'Open in Perfetto…',
       act: () => {
         isPerfetto.value = true;
       },
@@ -151,43 +206,17 @@ export function Saving({ timeline, run, hosts }: SavingProps): VNode {
       )}
       <Menu label="Save" title="Save the view" items={items} />
       {isPerfetto.value && (
-        <Dialog
-          title="Open the run in Perfetto"
+        <PerfettoDialog
+          onOpen={(what) => {
+            void openTrace(paramsOf(what), what);
+          }}
+          onSave={(what) => {
+            void saveTrace(paramsOf(what), what);
+          }}
           onClose={() => {
             isPerfetto.value = false;
           }}
-        >
-          <ol class="tv-steps">
-            <li>Save the trace: a file on your disk, in the Chrome trace format that Perfetto reads.</li>
-            <li>
-              Open Perfetto (ui.perfetto.dev, or your own copy of it) and choose “Open trace file”, or drop
-              the file onto its page.
-            </li>
-          </ol>
-          <p class="muted">This page sends nothing anywhere, and Perfetto reads the file in your browser.</p>
-          <p class="tv-dialog-acts">
-            <button
-              type="button"
-              class="button"
-              onClick={() => {
-                void saveTrace({}, 'run');
-                isPerfetto.value = false;
-              }}
-            >
-              Save the whole run
-            </button>
-            <button
-              type="button"
-              class="button"
-              onClick={() => {
-                void saveTrace(windowParams(timeline), 'window');
-                isPerfetto.value = false;
-              }}
-            >
-              Save this window
-            </button>
-          </p>
-        </Dialog>
+        />
       )}
     </>
   );

@@ -12,6 +12,7 @@ import type { Frame } from '../../canvas/renderer';
 import { widthOfWhole } from './ahead';
 import { Camera } from './camera';
 import type { EventRef, FlowNeighbour } from './details_model';
+import { goToEvent, otherEnd, type FlowArrow } from './flows';
 import { Frames } from './frames';
 import { contentY, isCounter, layoutTracks, rowTop, trackAt, tracksWithin, type Layout } from './layout';
 import { Loader, type Fetch, type Question } from './loader';
@@ -35,6 +36,8 @@ export interface Hover {
   readonly picked: Picked | null;
   /** Over a counter: its track, and its value at that time. */
   readonly counter: { readonly track: Track; readonly value: number } | null;
+  /** An arrow, where there is no box. */
+  readonly arrow: FlowArrow | null;
 }
 
 /** Boxes are drawn at least a pixel wide; the pointer may miss them by this much. */
@@ -54,6 +57,7 @@ export class Timeline {
   readonly hasAllFlows = signal(false);
   /** Arrows of all flows in the window, if they are switched on. */
   readonly nFlows = signal(0);
+  readonly hiddenKinds = signal<ReadonlySet<string>>(new Set());
   readonly camera = new Camera(
     () => this.durationPs,
     () => {
@@ -202,6 +206,11 @@ export class Timeline {
     this.refresh();
   }
 
+  hideKinds(kinds: ReadonlySet<string>): void {
+    this.hiddenKinds.value = kinds;
+    this.frames.refreshArrows();
+  }
+
   showFlowsOfSelected(flows: readonly FlowNeighbour[]): void {
     this.flows = flows;
     this.frames.refreshArrows();
@@ -260,21 +269,34 @@ export class Timeline {
     this.camera.pointerX = position?.x ?? null;
     const picked = position ? this.find(position.x, position.y) : null;
     const counter = position && !picked ? this.counterAt(position.x, position.y) : null;
+    const arrow = position && !picked ? this.frames.arrowAt(position.x, position.y) : null;
     const before = this.hovered.value?.picked;
     const isSame = before?.event === picked?.event && before?.startPs === picked?.startPs;
     if (
       isSame &&
       counter === null &&
+      arrow === null &&
       position?.x === this.hovered.value?.x &&
       position?.y === this.hovered.value?.y
     )
       return;
-    this.hovered.value = position && (picked ?? counter) ? { ...position, picked, counter } : null;
+    this.hovered.value =
+      position && (picked ?? counter ?? arrow) ? { ...position, picked, counter, arrow } : null;
     if (!isSame) this.requestFrame();
   }
 
+  /** Selects the event there; over an arrow between boxes, goes to its other end. */
   selectAt(x: number, y: number): void {
-    this.select(this.find(x, y));
+    const picked = this.find(x, y);
+    const arrow = picked ? null : this.frames.arrowAt(x, y);
+    if (!arrow) {
+      this.select(picked);
+      return;
+    }
+    const { event } = otherEnd(arrow, this.selected.value?.event ?? null);
+    void goToEvent(this, event).catch((error: unknown) => {
+      this.loader.refusal.value = error;
+    });
   }
 
   zoomToBoxAt(x: number, y: number): void {

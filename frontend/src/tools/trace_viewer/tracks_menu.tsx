@@ -5,6 +5,7 @@ import type { VNode } from 'preact';
 import { matches, wordsOf } from '../../base/search';
 import { plural } from '../../base/units';
 import { PopupButton } from '../../widgets/menu';
+import { FlowKinds } from './flow_kinds';
 import type { Timeline } from './timeline';
 import { hide, PLAIN, sectionsOf, trackKey } from './track_view';
 
@@ -141,6 +142,7 @@ export function TracksMenu({ timeline }: { timeline: Timeline }): VNode {
           </span>
           {nFlows > 0 && <small class="muted">{plural(nFlows, 'flow')} in view</small>}
         </label>
+        <FlowKinds timeline={timeline} />
         <p class="tv-field">
           <button type="button" class="button small" onClick={foldAll}>
             {view.folded.size > 0 ? 'Unfold all' : 'Fold all'}

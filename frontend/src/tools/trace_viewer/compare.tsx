@@ -9,6 +9,7 @@ import { exactText, format } from '../../base/units';
 import { useLoaded } from '../../state/payload';
 import { Segments } from '../../widgets/segments';
 import { Failed, Loading } from '../../widgets/states';
+import type { TableData } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
 import { tableData } from '../tool';
 import { shownTrackIds } from './marked';
@@ -67,6 +68,17 @@ export function compareParams(
     by,
     ...(own ? { tracks: own.join(',') } : {}),
   };
+}
+
+/** Column titles with the letters of the two marks instead of A and B. */
+export function lettered(data: TableData, { a, b }: Pick<Pair, 'a' | 'b'>): TableData {
+  const columns = data.columns.map((column) => ({
+    ...column,
+    title: column.title.replace(/B − A$|\b[AB]$/, (end) =>
+      end.length > 1 ? `${letterOf(b)} − ${letterOf(a)}` : letterOf(end === 'A' ? a : b),
+    ),
+  }));
+  return { ...data, columns };
 }
 
 /** The intervals among the marks, and the steps; a chosen step becomes a mark. */
@@ -140,14 +152,16 @@ function Difference({ timeline, pair, scope }: { timeline: Timeline; pair: Pair;
     decodeCompared(await timeline.ask('compare', params, signal)),
   );
   const compared = loaded.data;
-  const data = useMemo(() => compared && tableData(compared.table, COLUMNS), [compared]);
+  const data = useMemo(
+    () => compared && lettered(tableData(compared.table, COLUMNS), pair),
+    [compared, pair],
+  );
   return (
     <>
       {compared && (
         <p title={exactText(compared.lengthPs[1] - compared.lengthPs[0], 'ps')}>
           {letterOf(pair.a)} lasts {format(compared.lengthPs[0], 'ps')}, {letterOf(pair.b)}{' '}
           {format(compared.lengthPs[1], 'ps')}: <b>{signed(compared.lengthPs[1] - compared.lengthPs[0])}</b>.
-          In the columns, A is {letterOf(pair.a)} and B is {letterOf(pair.b)}.
         </p>
       )}
       {loaded.isLoading && !compared && <Loading what="Adding up both windows" bones={[14, 14, 14]} />}
@@ -168,10 +182,9 @@ function Difference({ timeline, pair, scope }: { timeline: Timeline; pair: Pair;
           mono={['name']}
           rowsInFull={5}
           maxHeight="100%"
-          render={(column, row) => {
+          render={(column, row, text) => {
             if (!column.name.endsWith('difference_ps')) return undefined;
-            const value = Number(column.cell(row) ?? 0);
-            return value === 0 ? '0' : <span class={value > 0 ? 'tv-more' : ''}>{signed(value)}</span>;
+            return Number(column.cell(row) ?? 0) > 0 ? <span class="tv-more">{text}</span> : text;
           }}
         />
       )}

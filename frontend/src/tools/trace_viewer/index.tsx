@@ -14,6 +14,7 @@ import { DiagnosticsBanner, Failed, Message } from '../../widgets/states';
 import { Reading } from '../reading';
 import type { ToolProps } from '../tool';
 import { FIRST_HOSTS, rememberWidth, TOOL } from './ahead';
+import { Beside } from './beside';
 import { Drawer } from './drawer';
 import { ElsewhereHint } from './elsewhere_hint';
 import { attachGestures } from './gestures';
@@ -282,6 +283,11 @@ function TimelineFrame({ timeline, scroller, host, run, info, scrollStep }: Fram
   );
 }
 
+/** The page opens with a link that names its window. */
+function isOpening(timeline: Timeline, params: ToolProps['params']): boolean {
+  return timeline.status.value.kind === 'loading' && viewOf(params) !== null;
+}
+
 export function TraceViewer(props: ToolProps): VNode {
   const source = useSource(props);
   const { timeline, scroller, host } = useTimeline(props, source);
@@ -317,6 +323,19 @@ export function TraceViewer(props: ToolProps): VNode {
         info={props.info}
         scrollStep={scrollStep}
       />
+      {timeline && facts && timeline.marks.pair.value?.isBeside && (
+        <Beside
+          key={source.scope}
+          first={timeline}
+          fetch={source.fetch}
+          scope={source.scope}
+          pair={timeline.marks.pair.value}
+          hasWindow={isOpening(timeline, props.params)}
+          frame={(parts) => (
+            <TimelineFrame {...parts} run={source.run} info={props.info} scrollStep={scrollStep} />
+          )}
+        />
+      )}
       {timeline && facts && <Drawer timeline={timeline} scope={source.scope} isListed={isListed} />}
       <Announcer timeline={timeline} />
     </div>

@@ -1,6 +1,6 @@
 // @vitest-environment happy-dom
 import { beforeEach, describe, expect, it } from 'vitest';
-import { compareParams, signed } from './compare';
+import { compareParams, lettered, signed } from './compare';
 import {
   keepMarks,
   keptMarks,
@@ -120,6 +120,25 @@ describe('a comparison', () => {
     });
     expect(compareParams(a, { ...b, trackIds: [3] }, 'track', [4, 7]).tracks).toBe('4,7');
     expect(compareParams({ ...a, trackIds: [3] }, { ...b, trackIds: [3] }, 'track', [4, 7]).tracks).toBe('3');
+  });
+  it('titles its columns with the letters of the two', () => {
+    const titles = ['Name', 'A', 'B', 'B − A', 'Total A', 'Total B − A', 'Events B'];
+    const columns = titles.map((title) => ({
+      name: title,
+      title,
+      unit: '',
+      kind: 'text' as const,
+      cell: () => null,
+    }));
+    expect(lettered({ columns, nRows: 0 }, { a: 3, b: 2 }).columns.map(({ title }) => title)).toEqual([
+      'Name',
+      'D',
+      'C',
+      'C − D',
+      'Total D',
+      'Total C − D',
+      'Events C',
+    ]);
   });
   it('signs the differences', () => {
     expect([signed(1_300_000_000), signed(-30_000_000)].map((text) => text.replace(/\s/g, ' '))).toEqual([

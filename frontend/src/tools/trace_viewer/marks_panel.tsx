@@ -3,7 +3,6 @@
 import type { VNode } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { exactText, format } from '../../base/units';
-import { timeLabel } from '../../canvas/ticks';
 import { ComparePanel } from './compare';
 import { Icon } from './icons';
 import { goToMark, keepMark } from './keeping';
@@ -68,9 +67,16 @@ function MarkLine({ timeline, mark, index }: { timeline: Timeline; mark: Mark; i
         }}
         onKeyDown={leave}
       />
-      <span class="muted tv-mark-place" title={exactText(isInstant(mark) ? mark.startPs : lengthPs, 'ps')}>
+      <span
+        class="muted tv-mark-place"
+        title={
+          isInstant(mark)
+            ? exactText(mark.startPs, 'ps')
+            : `${exactText(lengthPs, 'ps')} at ${exactText(mark.startPs, 'ps')}`
+        }
+      >
         {isInstant(mark) ? '' : `${format(lengthPs, 'ps')} `}
-        at {timeLabel(mark.startPs, 1000)}
+        at {format(mark.startPs, 'ps')}
       </span>
       <button
         type="button"

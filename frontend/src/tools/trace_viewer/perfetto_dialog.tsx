@@ -32,7 +32,7 @@ export function PerfettoDialog({
       <p>
         <b>This opens another site, {PERFETTO.replace('https://', '')}, in a new window</b> and hands it the
         trace inside this browser. Perfetto states that it reads traces in the browser and uploads nothing; it
-        is a site of others, which this page does not control.
+        is not a site of this project.
       </p>
       <p class="tv-dialog-acts">
         {choice('Open the window in Perfetto', onOpen, 'window')}

@@ -35,12 +35,12 @@ const BY = [
   { name: 'track', title: 'track' },
 ] as const;
 
-export interface Compared {
+interface Compared {
   readonly lengthPs: readonly [number, number];
   readonly table: PayloadTable;
 }
 
-export function decodeCompared(payload: Payload): Compared {
+function decodeCompared(payload: Payload): Compared {
   return {
     lengthPs: [readNumber(payload, SCALARS.length_a_ps) ?? 0, readNumber(payload, SCALARS.length_b_ps) ?? 0],
     table: readTable(payload, TABLES.compared).table,

@@ -18,7 +18,7 @@ export function tokenOf(index: number): string {
 }
 
 /** "A, steady step: 12.3 ms from 85.5 ms". */
-export function describe(mark: Mark, index: number): string {
+function describe(mark: Mark, index: number): string {
   const place = isInstant(mark)
     ? `at ${timeLabel(mark.startPs, NS)}`
     : `${format(mark.endPs - mark.startPs, 'ps')} from ${timeLabel(mark.startPs, NS)}`;

@@ -4,25 +4,20 @@
 
 import { useSignal } from '@preact/signals';
 import type { VNode } from 'preact';
-import { fetchFile, type ToolParams } from '../../api/client';
+import type { ToolParams } from '../../api/client';
 import { saveBlob } from '../../base/clipboard';
 import { format } from '../../base/units';
 import { cssOf, type Frame, type Rgb } from '../../canvas/renderer';
 import { toScreen } from '../../canvas/overlay';
-import { asApiError } from '../../state/payload';
 import { Menu } from '../../widgets/menu';
 import { labelOf, shownTrackIds, totalsParams, type Marked } from './marked';
-import { openInPerfetto, PerfettoAbsent } from './perfetto';
+import { fileName, useFiles } from './files';
 import { PerfettoDialog } from './perfetto_dialog';
 import { readTheme } from './theme';
 import type { Timeline } from './timeline';
 
 const NAMES_PX = 210;
 const TITLE_PX = 30;
-
-function fileName(run: string, part: string): string {
-  return `${run}_${part}`.replace(/[^\w.-]+/g, '_');
-}
 
 function clipText(context: CanvasRenderingContext2D, text: string, x: number, y: number, room: number): void {
   context.save();
@@ -119,45 +114,7 @@ function selectionParams(timeline: Timeline, marked: Marked): ToolParams {
 
 export function Saving({ timeline, run, hosts }: SavingProps): VNode {
   const isPerfetto = useSignal(false);
-  const state = useSignal<{ readonly text: string; readonly isError: boolean } | null>(null);
-  const saveTrace = async (params: ToolParams, part: string): Promise<void> => {
-    state.value = { text: 'Making the file…', isError: false };
-    try {
-      const blob = await fetchFile({ tool: 'trace_viewer', run, hosts, params }, 'trace');
-      const isZipped = new Uint8Array(await blob.slice(0, 2).arrayBuffer())[0] === 0x1f;
-      saveBlob(blob, `${fileName(run, part)}.trace.json${isZipped ? '.gz' : ''}`);
-      state.value = null;
-    } catch (error) {
-      const { message, remedy } = asApiError(error);
-      state.value = { text: `${message} ${remedy}`, isError: true };
-    }
-  };
-  const saveEvents = async (params: ToolParams, part: string): Promise<void> => {
-    state.value = { text: 'Making the file…', isError: false };
-    try {
-      const blob = await fetchFile({ tool: 'trace_viewer', run, hosts, params }, 'events');
-      saveBlob(blob, `${fileName(run, part)}.events.csv`);
-      state.value = null;
-    } catch (error) {
-      const { message, remedy } = asApiError(error);
-      state.value = { text: `${message} ${remedy}`, isError: true };
-    }
-  };
-  const openTrace = async (params: ToolParams, part: string): Promise<void> => {
-    state.value = { text: 'Opening Perfetto…', isError: false };
-    try {
-      await openInPerfetto(async () => {
-        const blob = await fetchFile({ tool: 'trace_viewer', run, hosts, params }, 'trace');
-        const name = `${fileName(run, part)}.trace.json.gz`;
-        return { title: run, fileName: name, buffer: await blob.arrayBuffer() };
-      });
-      state.value = null;
-    } catch (error) {
-      const { message, remedy } = asApiError(error);
-      const text = error instanceof PerfettoAbsent ? error.message : `${message} ${remedy}`;
-      state.value = { text, isError: true };
-    }
-  };
+  const { state, saveTrace, saveEvents, openTrace } = useFiles(run, hosts);
   const paramsOf = (what: 'run' | 'window'): ToolParams => (what === 'run' ? {} : windowParams(timeline));
   const marked = timeline.marked.value;
   const ofSelection = marked

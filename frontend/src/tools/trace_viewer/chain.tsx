@@ -55,7 +55,7 @@ function LinkLine({ link, timeline }: { link: ChainLink; timeline: Timeline }): 
   const track = timeline.facts.value?.tracks.find(({ id }) => id === link.track);
   const isOwn = link.side === 'event';
   return (
-    <li class={`tv-flow${isOwn ? ' is-own' : ''}`}>
+    <li class={`tv-chained${isOwn ? ' is-own' : ''}`}>
       {isOwn ? (
         <b>{link.name}</b>
       ) : (

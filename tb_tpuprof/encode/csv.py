@@ -8,8 +8,7 @@ import math
 
 from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.tools.payload import Column, Payload
-
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+from tb_tpuprof.tools.spreadsheet import cell_text
 
 
 def encode_csv(payload: Payload, table: str = "") -> bytes:
@@ -33,12 +32,8 @@ def cells(column: Column) -> list[object]:
     """A column's values as CSV cells."""
     values = column.values.tolist()
     if column.strings is not None:
-        texts = [_safe(text) for text in column.strings]
+        texts = [cell_text(text) for text in column.strings]
         return [texts[code] if code >= 0 else "" for code in values]
     if column.values.dtype.kind == "f":
         return [value if math.isfinite(value) else "" for value in values]
     return list(values)
-
-
-def _safe(text: str) -> str:
-    return "'" + text if text.startswith(_FORMULA_STARTS) else text

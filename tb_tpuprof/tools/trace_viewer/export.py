@@ -24,7 +24,7 @@ from tb_tpuprof.tools.base import Params
 from tb_tpuprof.tools.trace_hosts import HostView, View, open_view
 from tb_tpuprof.tools.trace_viewer.export_arguments import arguments_of
 from tb_tpuprof.tools.trace_viewer.export_rows import Places, Rows, Texts, places_of, rows_of
-from tb_tpuprof.tools.trace_viewer.window import Chosen, Window, window_of
+from tb_tpuprof.tools.trace_viewer.window import MOST_DEPTH, Chosen, Window, window_of
 
 MAX_EVENTS = 2_000_000
 _CHUNK_ROWS = 1 << 15
@@ -34,7 +34,8 @@ _FAST, _GZIP = 1, 31  # ISA-L's level, and `wbits` for a gzip header and the lar
 def trace_file(session: Session, hosts: tuple[str, ...], params: Params) -> tuple[str, Iterator[bytes]]:
     """The run's name, and the file in parts, one of which is in memory at a time.
 
-    Takes start_ps, end_ps, tracks and args. Raises what `open_view` raises, BadParameter and TooLarge.
+    Takes start_ps, end_ps, tracks, depth_from, depth_to and args. Raises what `open_view` raises,
+    BadParameter and TooLarge.
     """
     opened = open_view(session, hosts)
     window = window_of(opened, params)
@@ -66,11 +67,14 @@ def n_rows(host: HostView, lines: list[int], window: Window) -> int:
 
 
 def host_events(host: HostView, line: int, window: Window) -> npt.NDArray[np.bool_]:
-    """A mask of the events of a line of the file that overlap the window."""
+    """A mask of the events of a line of the file that overlap the window, at the window's depths."""
     first, last = host.trace.line_offsets[line : line + 2]
     start, duration = (host.trace.events[name][first:last] for name in ("start_ps", "duration_ps"))
     inside: npt.NDArray[np.bool_] = start < window.end_ps - host.offset_ps
     inside &= start + np.maximum(duration, 1) > window.start_ps - host.offset_ps
+    if window.depth_from > 0 or window.depth_to < MOST_DEPTH:
+        depth = host.drawn.file.depth[first:last]
+        inside &= (depth >= window.depth_from) & (depth <= window.depth_to)
     return inside
 
 

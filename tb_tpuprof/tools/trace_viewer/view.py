@@ -14,6 +14,7 @@ from tb_tpuprof.tools.trace_viewer import tables
 from tb_tpuprof.tools.trace_viewer.details import event_answer, neighbour_answer
 from tb_tpuprof.tools.trace_viewer.export import trace_file
 from tb_tpuprof.tools.trace_viewer.flows import flows_table
+from tb_tpuprof.tools.trace_viewer.mark_questions import EVENTS_FILE, EXPORT_DEPTHS, MARK_QUESTIONS
 from tb_tpuprof.tools.trace_viewer.query_questions import QUERY_QUESTIONS
 from tb_tpuprof.tools.trace_viewer.question import RANGE, WIDTH, answering
 from tb_tpuprof.tools.trace_viewer.questions import minimap_answer, search_answer, totals_answer
@@ -145,6 +146,7 @@ TOOL = Tool(
             (tables.DENSITY,),
             tables.MINIMAP_SCALARS,
         ),
+        *MARK_QUESTIONS,
     ),
     files=(
         File(
@@ -152,8 +154,13 @@ TOOL = Tool(
             "trace.json.gz",
             "application/gzip",
             trace_file,
-            (*RANGE, Param("args", "Arguments", "bool", True, "Include the arguments of events")),
+            (
+                *RANGE,
+                *EXPORT_DEPTHS,
+                Param("args", "Arguments", "bool", True, "Include the arguments of events"),
+            ),
             "The window as Chrome trace JSON, which Perfetto and chrome://tracing open",
         ),
+        EVENTS_FILE,
     ),
 )

@@ -22,17 +22,22 @@ from tb_tpuprof.tools.trace_viewer.tables import ACTIVE, BOXES, COLORS, COUNTERS
 
 Chosen = list[tuple[HostView, list[Track]]]
 MIN_STEP_PX = 3
+MOST_DEPTH = 65_535
 BoxColumns = tuple[npt.NDArray[np.integer], ...]  # the columns of the table `boxes`
 _NO_BOXES: BoxColumns = (np.empty(0, np.int64),) * 9
 
 
 @dataclass(frozen=True)
 class Window:
-    """A range of time on a screen; `pixel_ps` is the whole number of picoseconds per pixel."""
+    """A range of time on a screen, and for files the depths; `pixel_ps` is the whole number of picoseconds
+    per pixel.
+    """
 
     start_ps: int
     end_ps: int
     width_px: int
+    depth_from: int = 0
+    depth_to: int = MOST_DEPTH
 
     @property
     def pixel_ps(self) -> int:
@@ -41,11 +46,14 @@ class Window:
 
 
 def window_of(view: View, params: Params) -> Window:
-    """The requested range. Raises BadParameter if it is empty."""
+    """The requested range and depths. Raises BadParameter if there is nothing in them."""
     start_ps, end_ps = int(params.get("start_ps", 0)), int(params.get("end_ps", view.duration_ps))
     if end_ps <= start_ps and view.duration_ps > 0:
         raise BadParameter("end_ps", end_ps, f"more than start_ps, which is {start_ps}")
-    return Window(start_ps, end_ps, int(params.get("width_px", 1)))
+    low, high = int(params.get("depth_from", 0)), int(params.get("depth_to", MOST_DEPTH))
+    if high < low:
+        raise BadParameter("depth_to", high, f"at least depth_from, which is {low}")
+    return Window(start_ps, end_ps, int(params.get("width_px", 1)), low, high)
 
 
 class TextCodes:

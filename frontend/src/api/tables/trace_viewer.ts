@@ -422,4 +422,56 @@ export const TRACE_VIEWER = {
       n_pixels: scalar('n_pixels', false),
     },
   },
+  chain: {
+    tables: {
+      chain: table(
+        'chain',
+        {
+          event: 'number',
+          track: 'number',
+          name: 'text',
+          start_ps: 'number',
+          duration_ps: 'number',
+          side: 'text',
+          kind: 'text',
+          neighbor: 'number',
+          distance: 'number',
+          gap_ps: 'number',
+        },
+        {},
+      ),
+    },
+    scalars: {
+      n_causes: scalar('n_causes', false),
+      n_effects: scalar('n_effects', false),
+      is_cut: scalar('is_cut', false),
+    },
+  },
+  compare: {
+    tables: {
+      compared: table(
+        'compared',
+        {
+          name: 'text',
+          track: 'number',
+          self_a_ps: 'number',
+          self_b_ps: 'number',
+          self_difference_ps: 'number',
+          total_a_ps: 'number',
+          total_b_ps: 'number',
+          total_difference_ps: 'number',
+          n_a: 'number',
+          n_b: 'number',
+        },
+        {},
+      ),
+    },
+    scalars: {
+      length_a_ps: scalar('length_a_ps', false),
+      length_b_ps: scalar('length_b_ps', false),
+      length_difference_ps: scalar('length_difference_ps', false),
+      n_events_a: scalar('n_events_a', false),
+      n_events_b: scalar('n_events_b', false),
+    },
+  },
 };

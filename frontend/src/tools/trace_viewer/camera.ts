@@ -27,9 +27,18 @@ const ZOOM_SPEED = 2.2;
 const TAP_SECONDS = 0.08;
 const HOLD_FROM_MS = 150;
 
+/** The window, moved as far as needed to have some of the trace in it. */
+function touching(view: Viewport, durationPs: number): Viewport {
+  const [least, most] = [1 - view.endPs, durationPs - 1 - view.startPs];
+  const byPs = Math.max(0, least) + Math.min(0, most);
+  return { startPs: view.startPs + byPs, endPs: view.endPs + byPs };
+}
+
 export class Camera {
   readonly settled = signal<Viewport>({ startPs: 0, endPs: 1 });
   widthPx = 1;
+  /** The window may reach beyond the trace, as where two are drawn with aligned starts. */
+  isFree = false;
   /** The pointer's position; null: not over the timeline. */
   pointerX: number | null = null;
   private current: Viewport = { startPs: 0, endPs: 1 };
@@ -53,7 +62,7 @@ export class Camera {
   }
 
   set(view: Viewport): void {
-    const next = clampViewport(view, this.durationPs());
+    const next = (this.isFree ? touching : clampViewport)(view, this.durationPs());
     if (!isSameViewport(next, this.current)) {
       this.current = next;
       this.rest.note();

@@ -9,6 +9,7 @@ import { Failed, Loading } from '../../widgets/states';
 import { canOpen } from '../../state/catalog';
 import { useLoaded } from '../../state/payload';
 import { openTool } from '../../state/selection';
+import { ChainPart } from './chain';
 import {
   decodeDetails,
   type EventDetails,
@@ -352,6 +353,7 @@ export function Details({
             }}
           />
         )}
+        <ChainPart event={picked.event} timeline={timeline} scope={scope} />
         {details && <GoTo details={details} timeline={timeline} />}
       </div>
     </aside>

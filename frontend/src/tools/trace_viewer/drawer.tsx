@@ -9,11 +9,12 @@ import { useEffect } from 'preact/hooks';
 import { format } from '../../base/units';
 import { Details } from './details';
 import { Icon } from './icons';
+import { MarksPanel } from './marks_panel';
 import { Results } from './results';
 import type { Timeline } from './timeline';
 import { TotalsPanel } from './totals';
 
-type Tab = 'event' | 'interval' | 'results';
+type Tab = 'event' | 'interval' | 'marks' | 'results';
 
 const HEIGHT_KEY = 'tpuprof.trace_viewer.drawer';
 const MIN_PX = 120;
@@ -80,6 +81,14 @@ function tabsOf(timeline: Timeline): Shown[] {
         timeline.mark(null);
       },
     });
+  if (timeline.marks.isOpen.value)
+    tabs.push({
+      tab: 'marks',
+      title: 'Marks',
+      close: () => {
+        timeline.marks.isOpen.value = false;
+      },
+    });
   if (search.list.value !== null && search.isActive)
     tabs.push({
       tab: 'results',
@@ -104,6 +113,10 @@ export function Drawer({ timeline, scope }: { timeline: Timeline; scope: string 
     if (marked) chosenTab.value = 'interval';
   }, [marked]);
   const isListed = timeline.search.list.value !== null;
+  const { isOpen, naming, pair } = timeline.marks;
+  useEffect(() => {
+    if (isOpen.value) chosenTab.value = 'marks';
+  }, [isOpen.value, naming.value, pair.value]);
   useEffect(() => {
     if (isListed) chosenTab.value = 'results';
   }, [isListed]);
@@ -142,6 +155,7 @@ export function Drawer({ timeline, scope }: { timeline: Timeline; scope: string 
       {shown.tab === 'interval' && marked && (
         <TotalsPanel timeline={timeline} marked={marked} scope={scope} />
       )}
+      {shown.tab === 'marks' && <MarksPanel timeline={timeline} scope={scope} />}
       {shown.tab === 'results' && <Results timeline={timeline} scope={scope} />}
     </div>
   );

@@ -4,11 +4,12 @@
  */
 
 import type { Signal } from '@preact/signals';
-import type { Arrow, Marks, Outline, Stretch } from '../../canvas/overlay';
+import type { Marks, Outline, Stretch } from '../../canvas/overlay';
 import type { Frame } from '../../canvas/renderer';
 import { Stage } from '../../canvas/stage';
 import type { Camera } from './camera';
 import type { FlowNeighbour } from './details_model';
+import { arrowAt, type FlowArrow } from './flows';
 import { rowTop, type Layout } from './layout';
 import { labelOf, stretchOf, type Marked } from './marked';
 import type { TraceWindow } from './model';
@@ -28,6 +29,8 @@ export interface Subject {
   readonly nFlows: Signal<number>;
   readonly pinScrollPx: Signal<number>;
   readonly hasSteps: boolean;
+  /** Kinds of arrows that are not drawn. */
+  readonly hiddenKinds: Signal<ReadonlySet<string>>;
   readonly search: { hitsOf(window: TraceWindow): WindowHits | null };
   /** Arrows of the selected event. */
   readonly flows: readonly FlowNeighbour[];
@@ -60,7 +63,7 @@ export class Frames {
   /** The interval of a drag in progress, until it ends. */
   draft: Stretch | null = null;
   private readonly stage: Stage;
-  private arrows: readonly Arrow[] = [];
+  private arrows: readonly FlowArrow[] = [];
   private isStale = true;
   private areArrowsStale = true;
   private frameId = 0;
@@ -182,7 +185,7 @@ export class Frames {
         layout,
         selected,
         subject.flows,
-      );
+      ).filter(({ kind }) => !subject.hiddenKinds.value.has(kind));
       this.areArrowsStale = false;
     }
     return {
@@ -198,6 +201,11 @@ export class Frames {
       areas: this.scene.areas,
       pinnedBottomPx: layout.pinned.length > 0 ? layout.pinnedBottomPx : 0,
     };
+  }
+
+  /** The arrow under a point of the stage. */
+  arrowAt(x: number, y: number): FlowArrow | null {
+    return arrowAt(this.arrows, this.frame, x, y);
   }
 
   outlineOf(picked: Picked): Outline | null {

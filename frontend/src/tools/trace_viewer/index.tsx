@@ -14,15 +14,18 @@ import { DiagnosticsBanner, Failed, Message } from '../../widgets/states';
 import { Reading } from '../reading';
 import type { ToolProps } from '../tool';
 import { FIRST_HOSTS, rememberWidth, TOOL } from './ahead';
+import { Beside } from './beside';
 import { Drawer } from './drawer';
 import { ElsewhereHint } from './elsewhere_hint';
 import { attachGestures } from './gestures';
 import { followKeys, KEYS } from './keys';
 import { applyParams, eventOf, rendererOf, selectEvent, useLink, viewOf } from './link';
 import type { Fetch } from './loader';
+import { MarkEdges, MarksRow } from './marks_row';
 import { Minimap } from './minimap';
 import { NamesColumn, PinnedNames } from './names_column';
 import { NamesHandle, namesPx } from './names_width';
+import { useKeptMarks } from './kept_marks';
 import { Timeline } from './timeline';
 import type { TrackView } from './track_view';
 import { ToolBar } from './toolbar';
@@ -187,7 +190,7 @@ function Announcer({ timeline }: { timeline: Timeline | null }): VNode {
 /** Reads the signal itself, so that pointer moves render nothing else. */
 function HoverTip({ timeline }: { timeline: Timeline | null }): VNode | null {
   const hover = timeline?.hovered.value;
-  return hover ? <Tooltip hover={hover} /> : null;
+  return timeline && hover ? <Tooltip hover={hover} timeline={timeline} /> : null;
 }
 
 function whyNone({ filter, hidesEmpty }: TrackView): string {
@@ -276,6 +279,7 @@ function TimelineFrame({ timeline, scroller, host, run, info, scrollStep }: Fram
         </div>
       </div>
       {timeline && <NamesHandle timeline={timeline} />}
+      {timeline && <MarkEdges timeline={timeline} />}
       <HoverTip timeline={timeline} />
       {timeline && <NoTracks timeline={timeline} />}
       {timeline && timeline.status.value.kind === 'ready' && <ElsewhereHint timeline={timeline} />}
@@ -291,11 +295,17 @@ function TimelineFrame({ timeline, scroller, host, run, info, scrollStep }: Fram
   );
 }
 
+/** The page opens with a link that names its window. */
+function isOpening(timeline: Timeline, params: ToolProps['params']): boolean {
+  return timeline.status.value.kind === 'loading' && viewOf(params) !== null;
+}
+
 export function TraceViewer(props: ToolProps): VNode {
   const source = useSource(props);
   const { timeline, scroller, host } = useTimeline(props, source);
   const scrollStep = useSignal(0);
   useToolKeys(KEYS);
+  useKeptMarks(timeline, props);
   useLink(timeline, props);
   const facts = timeline?.facts.value ?? null;
   return (
@@ -319,6 +329,7 @@ export function TraceViewer(props: ToolProps): VNode {
       {timeline && facts && facts.nEvents > 0 && (
         <Minimap key={source.scope} timeline={timeline} scope={source.scope} />
       )}
+      {timeline && facts && <MarksRow timeline={timeline} />}
       <TimelineFrame
         timeline={timeline}
         scroller={scroller}
@@ -327,6 +338,19 @@ export function TraceViewer(props: ToolProps): VNode {
         info={props.info}
         scrollStep={scrollStep}
       />
+      {timeline && facts && timeline.marks.pair.value?.isBeside && (
+        <Beside
+          key={source.scope}
+          first={timeline}
+          fetch={source.fetch}
+          scope={source.scope}
+          pair={timeline.marks.pair.value}
+          hasWindow={isOpening(timeline, props.params)}
+          frame={(parts) => (
+            <TimelineFrame {...parts} run={source.run} info={props.info} scrollStep={scrollStep} />
+          )}
+        />
+      )}
       {timeline && facts && <Drawer timeline={timeline} scope={source.scope} />}
       <Announcer timeline={timeline} />
     </div>

@@ -7,6 +7,8 @@
 import { hostWindow } from '../../base/frame';
 import type { KeyHelp } from '../../state/keys';
 import type { HeldKey } from './camera';
+import { followFlow } from './flows';
+import { keepMark } from './keeping';
 import type { Timeline, Tool } from './timeline';
 import { walk } from './walk';
 
@@ -23,9 +25,13 @@ export const KEYS: readonly KeyHelp[] = [
     keys: 'm',
     does: 'Mark the selected event’s interval, else that of the box under the pointer, else the window; a box that was drawn stays',
   },
+  { keys: 'M', does: 'Keep the interval, else the selected event, else the window, as a mark with a name' },
+  { keys: 'F2, Delete', does: 'On a mark: type its name, delete it' },
+  { keys: 'c v', does: 'Compare the last two marks by their totals; draw both, starts aligned' },
   { keys: 'f, double click', does: 'Zoom to the selected event or interval' },
   { keys: '← →', does: 'Previous, next event of the row' },
   { keys: '↑ ↓', does: 'The enclosing event, the first within' },
+  { keys: '[ ]', does: 'Follow an arrow to the cause, to the effect of the selected event' },
   { keys: '/', does: 'Find events: Tab completes, Enter goes to the next, Shift + Enter to the previous' },
   { keys: 'n N', does: 'Next, previous match' },
   { keys: 't', does: 'Tracks: only those with a text in their names, no empty ones, rows of each' },
@@ -95,6 +101,19 @@ function pressKey(timeline: Timeline, key: string): boolean {
       return true;
     case 'm':
       timeline.markSelected();
+      return true;
+    case '[':
+      return followFlow(timeline, 'cause');
+    case ']':
+      return followFlow(timeline, 'effect');
+    case 'M':
+      keepMark(timeline);
+      return true;
+    case 'c':
+      timeline.marks.compare();
+      return true;
+    case 'v':
+      timeline.marks.compare({ isBeside: !timeline.marks.pair.value?.isBeside });
       return true;
     case 'n':
       void search.go(1, camera.view.startPs);

@@ -1,12 +1,14 @@
-/** The view as parameters of the URL and back: window, selection, marked interval, search, tracks. */
+/** The view as parameters of the URL and back: window, selection, marked interval, marks, search, tracks. */
 
 import { batch } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import { clampViewport, isSameViewport, type Viewport } from '../../canvas/viewport';
 import type { ToolProps } from '../tool';
 import { decodeDetails } from './details_model';
+import { kindsText, parseKinds } from './flows';
 import { markText, parseMark } from './marked';
 import { queryOfLink, type Search } from './search';
+import { marksText, pairText, parseMarks, parsePair } from './marks';
 import type { Timeline } from './timeline';
 import { parseTrackView, trackParams, trackViewKey } from './track_view';
 
@@ -31,6 +33,12 @@ export function rendererOf({ renderer }: Params): 'webgl' | 'canvas2d' | undefin
   return renderer === 'webgl' || renderer === 'canvas2d' ? renderer : undefined;
 }
 
+/** The marks, and which are compared. */
+function marksParams({ marks }: Timeline): Change {
+  const pair = marks.pair.value;
+  return { marks: marksText(marks.list.value) || undefined, compare: pair ? pairText(pair) : undefined };
+}
+
 /** The timeline's state as URL parameters. */
 function paramsOf(timeline: Timeline): Change {
   const view = timeline.camera.settled.value;
@@ -41,6 +49,7 @@ function paramsOf(timeline: Timeline): Change {
     end_ps: isWhole ? undefined : String(Math.round(view.endPs)),
     event: timeline.selected.value ? String(timeline.selected.value.event) : undefined,
     mark: timeline.marked.value ? markText(timeline.marked.value) : undefined,
+    ...marksParams(timeline),
     q: text.value.trim() || undefined,
     qargs: undefined,
     of: of.value === 'auto' ? undefined : of.value,
@@ -48,6 +57,7 @@ function paramsOf(timeline: Timeline): Change {
     within: within.value === 'trace' ? undefined : within.value,
     args: columns.value || undefined,
     flows: timeline.hasAllFlows.value ? '1' : undefined,
+    noflow: kindsText(timeline.hiddenKinds.value) || undefined,
     ...trackParams(timeline.trackView.value),
   };
 }
@@ -57,6 +67,8 @@ const NAMES = [
   'end_ps',
   'event',
   'mark',
+  'marks',
+  'compare',
   'q',
   'qargs',
   'of',
@@ -64,6 +76,7 @@ const NAMES = [
   'within',
   'args',
   'flows',
+  'noflow',
   'pin',
   'hide',
   'fold',
@@ -86,6 +99,10 @@ export function applyParams(timeline: Timeline, params: Params): void {
     if ((params.mark ?? '') !== (timeline.marked.value ? markText(timeline.marked.value) : ''))
       timeline.mark(parseMark(params.mark));
     applySearch(timeline.search, params);
+    const marks = parseMarks(params.marks);
+    timeline.marks.restore(marks, parsePair(params.compare, marks.length));
+    if ((params.noflow ?? '') !== kindsText(timeline.hiddenKinds.value))
+      timeline.hideKinds(parseKinds(params.noflow));
     if ((params.flows === '1') !== timeline.hasAllFlows.value) timeline.showFlows(params.flows === '1');
   });
 }

@@ -20,6 +20,8 @@ export type Question =
   | 'fields'
   | 'utilization'
   | 'active'
+  | 'compare'
+  | 'chain'
   | 'minimap';
 export type Fetch = (
   question: Question,

@@ -61,6 +61,12 @@ function depthsWithin(place: TrackPlace, top: number, bottom: number): readonly 
   return rows[0] === 0 && rows[1] === place.nRows - 1 ? null : rows;
 }
 
+/** The recorded tracks on the page, null if they are all: derived ones repeat the same time. */
+export function shownTrackIds({ nHidden, placeOfTrack }: Layout): readonly number[] | null {
+  if (nHidden === 0) return null;
+  return [...placeOfTrack.values()].filter(({ track }) => !track.isDerived).map(({ track }) => track.id);
+}
+
 /** The request for its totals. `shownIds`: the tracks on the page, null if they are all. */
 export function totalsParams(
   { startPs, endPs, trackIds, depths }: Marked,

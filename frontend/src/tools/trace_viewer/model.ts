@@ -50,6 +50,7 @@ interface StepMark {
 
 /** From the end of an event to the start of the one that it caused. */
 interface Flow {
+  readonly kind: string;
   readonly fromEvent: number;
   readonly fromTrack: number;
   readonly fromPs: number;
@@ -207,6 +208,7 @@ function decodeSteps(payload: Payload): StepMark[] {
 function decodeFlows(payload: Payload): Flow[] {
   const rows = readIfAny(payload, TABLES.flows)?.all() ?? [];
   return rows.map((row) => ({
+    kind: row.kind,
     fromEvent: row.from_event ?? -1,
     fromTrack: row.from_track ?? -1,
     fromPs: row.from_ps ?? 0,

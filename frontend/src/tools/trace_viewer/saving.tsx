@@ -4,26 +4,23 @@
 
 import { useSignal } from '@preact/signals';
 import type { VNode } from 'preact';
-import { fetchFile, type ToolParams } from '../../api/client';
+import type { ToolParams } from '../../api/client';
 import { saveBlob } from '../../base/clipboard';
 import { format } from '../../base/units';
 import { cssOf, type Frame, type Rgb } from '../../canvas/renderer';
 import { toScreen } from '../../canvas/overlay';
-import { asApiError } from '../../state/payload';
-import { Dialog } from '../../widgets/dialog';
 import { Menu } from '../../widgets/menu';
 import { PAD_PX, PITCH_PX as LINE_PX, SECTION_PX } from './layout';
 import { widthOfNames } from './names_width';
+import { labelOf, shownTrackIds, totalsParams, type Marked } from './marked';
+import { fileName, useFiles } from './files';
+import { PerfettoDialog } from './perfetto_dialog';
 import { readTheme } from './theme';
 import type { Timeline } from './timeline';
 
 const TITLE_PX = 30;
 /** Names of tracks are complete up to this; a picture's width is limited by the browser. */
 const MAX_NAMES_PX = 2000;
-
-function fileName(run: string, part: string): string {
-  return `${run}_${part}`.replace(/[^\w.-]+/g, '_');
-}
 
 function clipText(context: CanvasRenderingContext2D, text: string, x: number, y: number, room: number): void {
   context.save();
@@ -121,21 +118,30 @@ function windowParams(timeline: Timeline): ToolParams {
   return { start_ps: String(Math.floor(startPs)), end_ps: String(Math.ceil(endPs)), ...tracks };
 }
 
+/** The marked interval or box: its tracks and rows, else the tracks shown. */
+function selectionParams(timeline: Timeline, marked: Marked): ToolParams {
+  return totalsParams(marked, shownTrackIds(timeline.layout.value));
+}
+
 export function Saving({ timeline, run, hosts }: SavingProps): VNode {
   const isPerfetto = useSignal(false);
-  const state = useSignal<{ readonly text: string; readonly isError: boolean } | null>(null);
-  const saveTrace = async (params: ToolParams, part: string): Promise<void> => {
-    state.value = { text: 'Making the file…', isError: false };
-    try {
-      const blob = await fetchFile({ tool: 'trace_viewer', run, hosts, params }, 'trace');
-      const isZipped = new Uint8Array(await blob.slice(0, 2).arrayBuffer())[0] === 0x1f;
-      saveBlob(blob, `${fileName(run, part)}.trace.json${isZipped ? '.gz' : ''}`);
-      state.value = null;
-    } catch (error) {
-      const { message, remedy } = asApiError(error);
-      state.value = { text: `${message} ${remedy}`, isError: true };
-    }
-  };
+  const { state, saveTrace, saveEvents, openTrace } = useFiles(run, hosts);
+  const paramsOf = (what: 'run' | 'window'): ToolParams => (what === 'run' ? {} : windowParams(timeline));
+  const marked = timeline.marked.value;
+  const ofSelection = marked
+    ? [
+        {
+          label: 'The marked events as Chrome trace JSON',
+          note: labelOf(marked),
+          act: () => void saveTrace(selectionParams(timeline, marked), 'selection'),
+        },
+        {
+          label: 'The marked events as CSV',
+          note: labelOf(marked),
+          act: () => void saveEvents(selectionParams(timeline, marked), 'selection'),
+        },
+      ]
+    : [];
   const items = [
     { label: 'This view as PNG', act: () => void savePicture(timeline, run) },
     {
@@ -144,7 +150,13 @@ export function Saving({ timeline, run, hosts }: SavingProps): VNode {
       act: () => void saveTrace(windowParams(timeline), 'window'),
     },
     {
-      label: 'Open the run in Perfetto…',
+      label: 'This window’s events as CSV',
+      note: 'tracks shown',
+      act: () => void saveEvents(windowParams(timeline), 'window'),
+    },
+    ...ofSelection,
+    {
+      label: 'Open in Perfetto…',
       act: () => {
         isPerfetto.value = true;
       },
@@ -162,43 +174,17 @@ export function Saving({ timeline, run, hosts }: SavingProps): VNode {
       )}
       <Menu label="Save" title="Save the view" items={items} />
       {isPerfetto.value && (
-        <Dialog
-          title="Open the run in Perfetto"
+        <PerfettoDialog
+          onOpen={(what) => {
+            void openTrace(paramsOf(what), what);
+          }}
+          onSave={(what) => {
+            void saveTrace(paramsOf(what), what);
+          }}
           onClose={() => {
             isPerfetto.value = false;
           }}
-        >
-          <ol class="tv-steps">
-            <li>Save the trace: a file on your disk, in the Chrome trace format that Perfetto reads.</li>
-            <li>
-              Open Perfetto (ui.perfetto.dev, or your own copy of it) and choose “Open trace file”, or drop
-              the file onto its page.
-            </li>
-          </ol>
-          <p class="muted">This page sends nothing anywhere, and Perfetto reads the file in your browser.</p>
-          <p class="tv-dialog-acts">
-            <button
-              type="button"
-              class="button"
-              onClick={() => {
-                void saveTrace({}, 'run');
-                isPerfetto.value = false;
-              }}
-            >
-              Save the whole run
-            </button>
-            <button
-              type="button"
-              class="button"
-              onClick={() => {
-                void saveTrace(windowParams(timeline), 'window');
-                isPerfetto.value = false;
-              }}
-            >
-              Save this window
-            </button>
-          </p>
-        </Dialog>
+        />
       )}
     </>
   );

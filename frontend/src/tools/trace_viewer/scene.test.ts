@@ -43,7 +43,16 @@ describe('the scene apart from boxes', () => {
     };
     expect(depthOf(WHOLE, 11, 5, 120)).toBe(1);
     expect(arrowsOf(WHOLE, layout, me, [launch])).toEqual([
-      { fromPs: 200, fromY: 73 + 8.5, toPs: 500, toY: 55 + 8.5, isOwn: true },
+      {
+        fromPs: 200,
+        fromY: 73 + 8.5,
+        toPs: 500,
+        toY: 55 + 8.5,
+        isOwn: true,
+        kind: 'launch',
+        from: { event: 11, track: 5, name: 'c' },
+        to: { event: 13, track: 5, name: 'b' },
+      },
     ]);
     expect(arrowsOf(WHOLE, layout, me, [{ ...launch, track: 77 }])).toEqual([]);
   });

@@ -6,8 +6,9 @@
 import { areaOf, type Area } from '../../canvas/areas';
 import type { RowPlaces } from '../../canvas/boxes';
 import { format } from '../../base/units';
-import type { Arrow, Hit, StepSpan } from '../../canvas/overlay';
+import type { Hit, StepSpan } from '../../canvas/overlay';
 import type { EventRef, FlowNeighbour } from './details_model';
+import type { FlowArrow } from './flows';
 import { isCounter, PAD_PX, placeRows, rowTop, type Layout } from './layout';
 import { litBoxes } from './lit';
 import type { TraceWindow } from './model';
@@ -142,27 +143,45 @@ export function arrowsOf(
   layout: Layout,
   selected: Picked | null,
   flows: readonly FlowNeighbour[],
-): Arrow[] {
-  const arrows: Arrow[] = [];
+): FlowArrow[] {
+  const arrows: FlowArrow[] = [];
+  const nameOf = (event: number): string =>
+    [selected, ...flows].find((each) => each?.event === event)?.name ?? '';
   const add = (
     from: readonly [number, number, number],
     to: readonly [number, number, number],
+    kind: string,
     isOwn: boolean,
   ): void => {
     const fromY = middleOf(...from, window, layout);
     const toY = middleOf(...to, window, layout);
-    if (fromY !== null && toY !== null) arrows.push({ fromPs: from[2], fromY, toPs: to[2], toY, isOwn });
+    if (fromY !== null && toY !== null)
+      arrows.push({
+        fromPs: from[2],
+        fromY,
+        toPs: to[2],
+        toY,
+        isOwn,
+        kind,
+        from: { event: from[0], track: from[1], name: nameOf(from[0]) },
+        to: { event: to[0], track: to[1], name: nameOf(to[0]) },
+      });
   };
   for (const flow of window.flows ?? [])
-    add([flow.fromEvent, flow.fromTrack, flow.fromPs], [flow.toEvent, flow.toTrack, flow.toPs], false);
+    add(
+      [flow.fromEvent, flow.fromTrack, flow.fromPs],
+      [flow.toEvent, flow.toTrack, flow.toPs],
+      flow.kind,
+      false,
+    );
   for (const flow of selected ? flows : []) {
     const me = selected as Picked;
     // An arrow starts at the end of the cause, unless the effect has begun by then.
     const leave = (cause: EventRef, effect: EventRef): number =>
       Math.min(cause.startPs + cause.durationPs, Math.max(cause.startPs, effect.startPs));
     if (flow.direction === 'in')
-      add([flow.event, flow.track, leave(flow, me)], [me.event, me.track, me.startPs], true);
-    else add([me.event, me.track, leave(me, flow)], [flow.event, flow.track, flow.startPs], true);
+      add([flow.event, flow.track, leave(flow, me)], [me.event, me.track, me.startPs], flow.kind, true);
+    else add([me.event, me.track, leave(me, flow)], [flow.event, flow.track, flow.startPs], flow.kind, true);
   }
   return arrows;
 }

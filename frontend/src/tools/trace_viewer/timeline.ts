@@ -21,10 +21,12 @@ import type { Frame } from '../../canvas/renderer';
 import { widthOfWhole } from './ahead';
 import { Camera } from './camera';
 import type { EventRef, FlowNeighbour } from './details_model';
+import { goToEvent, otherEnd, type FlowArrow } from './flows';
 import { Frames } from './frames';
 import { contentY, isCounter, rowTop, trackAt, tracksWithin } from './layout';
 import { Loader, type Fetch, type Question } from './loader';
 import { labelOf, stretchOf, type Marked } from './marked';
+import { Marks } from './marks';
 import { decodeFacts, movedPs, type TraceFacts, type TraceWindow, type Track } from './model';
 import { depthOf, pick, pickedEvent, type Picked } from './picking';
 import { Search } from './search';
@@ -44,6 +46,8 @@ export interface Hover {
   readonly picked: Picked | null;
   /** Over a counter: its track, and its value at that time. */
   readonly counter: { readonly track: Track; readonly value: number } | null;
+  /** An arrow, where there is no box. */
+  readonly arrow: FlowArrow | null;
 }
 
 /** Boxes are drawn at least a pixel wide; the pointer may miss them by this much. */
@@ -55,11 +59,13 @@ export class Timeline {
   readonly facts = signal<TraceFacts | null>(null);
   readonly selected = signal<Picked | null>(null);
   readonly marked = signal<Marked | null>(null);
+  readonly marks = new Marks();
   readonly hovered = signal<Hover | null>(null);
   readonly tool = signal<Tool>('pan');
   readonly hasAllFlows = signal(false);
   /** Arrows of all flows in the window, if they are switched on. */
   readonly nFlows = signal(0);
+  readonly hiddenKinds = signal<ReadonlySet<string>>(new Set());
   readonly camera = new Camera(
     () => this.durationPs,
     () => {
@@ -174,6 +180,7 @@ export class Timeline {
     const [selected, marked] = [this.selected.value, this.marked.value];
     if (selected) this.select({ ...selected, startPs: selected.startPs + byPs });
     if (marked) this.mark({ ...marked, startPs: marked.startPs + byPs, endPs: marked.endPs + byPs });
+    this.marks.shift(byPs);
   }
 
   // --- the view ---
@@ -217,6 +224,11 @@ export class Timeline {
   showFlows(isOn: boolean): void {
     this.hasAllFlows.value = isOn;
     this.refresh();
+  }
+
+  hideKinds(kinds: ReadonlySet<string>): void {
+    this.hiddenKinds.value = kinds;
+    this.frames.refreshArrows();
   }
 
   showFlowsOfSelected(flows: readonly FlowNeighbour[]): void {
@@ -275,31 +287,45 @@ export class Timeline {
     this.camera.pointerX = position?.x ?? null;
     const picked = position ? this.find(position.x, position.y) : null;
     const counter = position && !picked ? this.counterAt(position.x, position.y) : null;
+    const arrow = position && !picked ? this.frames.arrowAt(position.x, position.y) : null;
     const before = this.hovered.value?.picked;
     const isSame = before?.event === picked?.event && before?.startPs === picked?.startPs;
     if (
       isSame &&
       counter === null &&
+      arrow === null &&
       position?.x === this.hovered.value?.x &&
       position?.y === this.hovered.value?.y
     )
       return;
-    this.hovered.value = position && (picked ?? counter) ? { ...position, picked, counter } : null;
+    this.hovered.value =
+      position && (picked ?? counter ?? arrow) ? { ...position, picked, counter, arrow } : null;
     if (!isSame) this.requestFrame();
   }
 
-  /** Selects the event there; on the row of steps, marks the step. */
+  /** Selects the event there; on the row of steps, marks the step; on an arrow, goes to its other end. */
   selectAt(x: number, y: number): void {
     const step =
       this.hasSteps && y < STEP_ROW_PX ? stepAt(this.frames.scene.stepRow, this.camera.timeAt(x)) : null;
-    if (!step) this.select(this.find(x, y));
-    else
+    if (step) {
       this.mark({
         startPs: step.startPs,
         endPs: step.startPs + step.durationPs,
         trackIds: null,
         depths: null,
       });
+      return;
+    }
+    const picked = this.find(x, y);
+    const arrow = picked ? null : this.frames.arrowAt(x, y);
+    if (!arrow) {
+      this.select(picked);
+      return;
+    }
+    const { event } = otherEnd(arrow, this.selected.value?.event ?? null);
+    void goToEvent(this, event).catch((error: unknown) => {
+      this.loader.refusal.value = error;
+    });
   }
 
   zoomToBoxAt(x: number, y: number): void {

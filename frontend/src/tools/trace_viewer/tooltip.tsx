@@ -3,10 +3,25 @@
 import type { VNode } from 'preact';
 import { format, plural } from '../../base/units';
 import { counterText } from './counters';
-import type { Hover } from './timeline';
+import type { FlowEnd } from './flows';
+import type { Hover, Timeline } from './timeline';
 
-function Lines({ hover }: { hover: Hover }): VNode | null {
-  const { picked, counter } = hover;
+function endText({ name, track }: FlowEnd, timeline: Timeline): string {
+  const on = timeline.facts.value?.tracks.find(({ id }) => id === track);
+  return [name, on?.name].filter(Boolean).join(' on ');
+}
+
+function Lines({ hover, timeline }: { hover: Hover; timeline: Timeline }): VNode | null {
+  const { picked, counter, arrow } = hover;
+  if (arrow && !picked)
+    return (
+      <>
+        <b>{arrow.kind}</b>
+        <span>from {endText(arrow.from, timeline)}</span>
+        <span>to {endText(arrow.to, timeline)}</span>
+        <small>click: go to the other end</small>
+      </>
+    );
   if (counter) {
     const { name, unit, minValue, maxValue } = counter.track;
     return (
@@ -39,11 +54,11 @@ function Lines({ hover }: { hover: Hover }): VNode | null {
   );
 }
 
-export function Tooltip({ hover }: { hover: Hover }): VNode {
+export function Tooltip({ hover, timeline }: { hover: Hover; timeline: Timeline }): VNode {
   const style = { '--x': `${String(Math.round(hover.x))}px`, '--y': `${String(Math.round(hover.y))}px` };
   return (
     <div class="tv-tip" style={style} role="presentation">
-      <Lines hover={hover} />
+      <Lines hover={hover} timeline={timeline} />
     </div>
   );
 }

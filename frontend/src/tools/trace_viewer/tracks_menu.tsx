@@ -8,6 +8,7 @@ import { plural } from '../../base/units';
 import { PopupButton } from '../../widgets/menu';
 import { textWidth } from './names_width';
 import { shortNames } from './short_names';
+import { FlowKinds } from './flow_kinds';
 import type { Timeline } from './timeline';
 import { hide, PLAIN, sectionsOf, trackKey } from './track_view';
 
@@ -195,6 +196,7 @@ export function TracksMenu({ timeline }: { timeline: Timeline }): VNode {
             </select>
           </label>
           <Checks timeline={timeline} />
+          <FlowKinds timeline={timeline} />
           <p class="tv-field">
             <button type="button" class="button small" onClick={foldAll}>
               {view.folded.size > 0 ? 'Unfold all' : 'Fold all'}

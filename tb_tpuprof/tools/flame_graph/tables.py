@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from tb_tpuprof.tools.spec import ColumnSpec, ScalarSpec, TableSpec, flag, number, text
 
+_NO_FILE = "no file is recorded: not a Python function, or one of the built-in ones"
 _FAMILY = text(
     "family",
     "Family",
-    "yours, library, runtime, operation or waiting; empty for several nodes in one",
+    "Kind of code: yours, library, runtime, operation or waiting",
+    unknown="several nodes in one",
 )
-_KEY = text("key", "Event name", "As the trace names it")
+_KEY = text("key", "Event name", "As the trace names it", unknown="several nodes in one")
 _PLACE = (
-    text("file", "File", "Of the function's definition, if known"),
-    number("line", "Line", "id", "Of the function's definition; null if unknown"),
-    text("package", "Package", "The installed package that the file's folder names"),
+    text("file", "File", "File of the function's definition", unknown=_NO_FILE),
+    number("line", "Line", "id", "Line of the function's definition", unknown=_NO_FILE),
+    text(
+        "package",
+        "Package",
+        "The installed package that the file's folder names",
+        unknown="the trace names no folder of an installed package",
+    ),
 )
 
 
@@ -44,13 +51,13 @@ THREADS = TableSpec(
     "threads",
     "Threads",
     (
-        text("name", "Thread"),
+        text("name", "Thread", "Name of the thread, pool or device line"),
         text("section", "Section", "Host threads, or the kind of device"),
-        text("kind", "Kind"),
+        text("kind", "Kind", "Kind of track, as in the trace viewer"),
         number("n_threads", "Threads", "count", "Threads or device lines that are shown as one"),
         number("busy_ps", "Covered", "ps", "Per step: time with an event, summed over the threads"),
         number("busy_fraction", "Covered share", "fraction", "Of the steps' time, the mean of the threads"),
-        flag("is_shown", "Shown"),
+        flag("is_shown", "Shown", "Whether the page shows it"),
         text("tracks", "Tracks", "Their ids in the trace viewer, as the parameter `threads` takes them"),
     ),
     "A row per thread, pool of threads, or kind of device line, in the order of the trace viewer",
@@ -74,12 +81,20 @@ NODES = TableSpec(
             "Since the step's start, with order=time",
             is_optional=True,
         ),
-        number("flops", "FLOPs", "count", "Per step, where known; of scopes", is_optional=True),
+        number(
+            "flops",
+            "FLOPs",
+            "count",
+            "Floating-point operations per step, of scopes",
+            is_optional=True,
+            unknown="the program states no FLOPs for the scope",
+        ),
         text(
             "phase",
             "Phase",
-            "forward, backward or optimizer, where known; of scopes and modules",
+            "Part of the step: forward, backward or optimizer; of scopes and modules",
             is_optional=True,
+            unknown="the trace does not say which part of the step it is",
         ),
         _KEY,
     ),
@@ -90,7 +105,7 @@ FUNCTIONS = TableSpec(
     "functions",
     "Functions",
     (
-        text("name", "Function"),
+        text("name", "Function", "Name of the function, operation or annotation"),
         *_PLACE,
         _FAMILY,
         number(
@@ -98,9 +113,10 @@ FUNCTIONS = TableSpec(
             "Self with library calls",
             "ps",
             "Per step: your function without other functions of yours, programs and operations, but with the "
-            "library functions and waits that it calls; null for the code of others",
+            "library functions and waits that it calls",
+            unknown="not your code",
         ),
-        number("waiting_ps", "Waiting", "ps", "The part of it that waits"),
+        number("waiting_ps", "Waiting", "ps", "The part of it that waits", unknown="not your code"),
         *_times(other=False),
         *_times(other=True),
         number("self_fraction", "Self share", "fraction", "Self time as a share of the step"),
@@ -112,11 +128,17 @@ STEPS = TableSpec(
     "steps",
     "Steps",
     (
-        text("step", "Step"),
-        number("input_ps", "Waiting for input", "ps"),
-        number("rest_ps", "Everything else", "ps"),
-        flag("is_shown", "Shown"),
-        flag("is_compared", "Compared"),
+        text("step", "Step", "Name or number of the step"),
+        number("input_ps", "Waiting for input", "ps", "Time of the step that waits for its next batch"),
+        number(
+            "rest_ps",
+            "Everything else",
+            "ps",
+            "The rest of the step",
+            formula="step time − waiting for input",
+        ),
+        flag("is_shown", "Shown", "Whether the graph includes the step"),
+        flag("is_compared", "Compared", "Whether the step is one of those to compare with"),
     ),
     "A row per step of the first host, at most 5,000",
 )
@@ -138,13 +160,13 @@ SIDES = TableSpec(
     "sides",
     "Callers and callees",
     (
-        text("side", "Side", "callers or callees"),
+        text("side", "Side", "Which tree it belongs to: callers or callees"),
         number("parent", "Parent", "id", "Row towards the function, -1 for the function itself"),
-        text("name", "Function"),
+        text("name", "Function", "Name of the caller or callee"),
         *_PLACE,
         _FAMILY,
         number("total_ps", "Time", "ps", "Per step: of the function's calls, or of what they call"),
-        number("calls", "Calls", "count", "Per step"),
+        number("calls", "Calls", "count", "Number of calls per step"),
         _KEY,
     ),
     "Two trees that begin at the function: the paths that lead to it, and those that lead on from it",
@@ -153,11 +175,11 @@ CALLS = TableSpec(
     "longest_calls",
     "Longest calls",
     (
-        text("step", "Step", "In which the call begins; empty: none"),
-        text("host", "Host"),
+        text("step", "Step", "The step in which the call begins", unknown="it begins in no step"),
+        text("host", "Host", "Name of the host"),
         number("event", "Event", "id", "As numbered in the trace viewer"),
-        number("start_ps", "Start", "ps"),
-        number("duration_ps", "Duration", "ps"),
+        number("start_ps", "Start", "ps", "Start of the call, since the view's start"),
+        number("duration_ps", "Duration", "ps", "Duration of the call"),
     ),
     "At most 20 calls in the steps shown",
 )
@@ -165,17 +187,17 @@ BY_STEP = TableSpec(
     "by_step",
     "Steps",
     (
-        text("step", "Step"),
-        number("self_ps", "Self", "ps"),
-        number("total_ps", "Total", "ps"),
-        flag("is_shown", "Shown"),
+        text("step", "Step", "Name or number of the step"),
+        number("self_ps", "Self", "ps", "Time of the function in the step without the calls below"),
+        number("total_ps", "Total", "ps", "Time of the function in the step with the calls below"),
+        flag("is_shown", "Shown", "Whether the graph includes the step"),
     ),
     "The function in each step of the first host that calls it, at most 5,000",
 )
 FUNCTION_TABLES = (SIDES, CALLS, BY_STEP)
 FUNCTION_SCALARS = (
-    ScalarSpec("self_ps", "Self time", "ps", "Per step"),
+    ScalarSpec("self_ps", "Self time", "ps", "Time of the function per step without the calls below"),
     ScalarSpec("total_ps", "Total time", "ps", "Per step; recursive calls count once"),
-    ScalarSpec("calls", "Calls", "count", "Per step"),
+    ScalarSpec("calls", "Calls", "count", "Number of calls per step"),
     ScalarSpec("n_calls", "All calls", "count", "In all steps shown"),
 )

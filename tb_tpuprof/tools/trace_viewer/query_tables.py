@@ -147,7 +147,7 @@ FIELDS = TableSpec(
     "Fields",
     (
         text("field", "Field", "As it is written in a query"),
-        text("kind", "Kind", "text, time, number or argument"),
+        text("kind", "Kind", "Kind of its values: text, time, number or argument"),
         text("meaning", "Meaning", "What the field holds"),
     ),
     "The fields of the language, then the arguments of the hosts' events",

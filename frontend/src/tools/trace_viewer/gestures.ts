@@ -4,6 +4,7 @@
  */
 
 import { boxOf, type Marked } from './marked';
+import { clickAt } from './clicks';
 import type { Timeline } from './timeline';
 import { Wheel, type Turn } from './wheel';
 
@@ -46,7 +47,7 @@ function spanning(
     end: () => {
       timeline.sketch(null);
       if (marked && marked.endPs > marked.startPs) use(marked);
-      else timeline.selectAt(from.x, from.y);
+      else clickAt(timeline, from.x, from.y);
     },
   };
 }
@@ -175,7 +176,7 @@ function followPointer(timeline: Timeline, stage: HTMLElement): () => void {
   };
   const click = (event: PointerEvent, point: Point): void => {
     if (timeline.tool.value === 'zoom') timeline.camera.zoomBy(event.altKey ? 2 : 0.5, point.x);
-    else timeline.selectAt(point.x, point.y);
+    else clickAt(timeline, point.x, point.y);
   };
   const up = (event: PointerEvent): void => {
     pinch.up(event.pointerId);

@@ -7,8 +7,7 @@ import { batch, signal } from '@preact/signals';
 import { Rest } from '../../base/rest';
 import { valueAt } from '../../canvas/areas';
 import { DIAMOND_PX } from '../../canvas/boxes';
-import { RULER_PX, STEP_ROW_PX, toScreen } from '../../canvas/overlay';
-import { stepAt } from '../../canvas/step_row';
+import { RULER_PX, toScreen } from '../../canvas/overlay';
 import {
   bringIntoView,
   clampViewport,
@@ -21,7 +20,7 @@ import type { Frame } from '../../canvas/renderer';
 import { widthOfWhole } from './ahead';
 import { Camera } from './camera';
 import type { EventRef, FlowNeighbour } from './details_model';
-import { goToEvent, otherEnd, type FlowArrow } from './flows';
+import type { FlowArrow } from './flows';
 import { Frames } from './frames';
 import { contentY, isCounter, rowTop, trackAt, tracksWithin } from './layout';
 import { Loader, type Fetch, type Question } from './loader';
@@ -81,7 +80,7 @@ export class Timeline {
 
   /** Arrows of the selected event. */
   flows: readonly FlowNeighbour[] = [];
-  private readonly frames: Frames;
+  readonly frames: Frames;
   private isDisposed = false;
   private pointerAt: { readonly x: number; readonly y: number } | null = null;
   /** After a zoom or a scroll a different box may be under a pointer that has not moved. */
@@ -259,7 +258,7 @@ export class Timeline {
 
   // --- hovering, selecting, marking ---
 
-  private find(x: number, y: number): Picked | null {
+  find(x: number, y: number): Picked | null {
     const { window, scene } = this.frames;
     if (!window || y < this.layout.value.topPx) return null;
     const perPx = spanPs(this.camera.view) / this.camera.widthPx;
@@ -301,31 +300,6 @@ export class Timeline {
     this.hovered.value =
       position && (picked ?? counter ?? arrow) ? { ...position, picked, counter, arrow } : null;
     if (!isSame) this.requestFrame();
-  }
-
-  /** Selects the event there; on the row of steps, marks the step; on an arrow, goes to its other end. */
-  selectAt(x: number, y: number): void {
-    const step =
-      this.hasSteps && y < STEP_ROW_PX ? stepAt(this.frames.scene.stepRow, this.camera.timeAt(x)) : null;
-    if (step) {
-      this.mark({
-        startPs: step.startPs,
-        endPs: step.startPs + step.durationPs,
-        trackIds: null,
-        depths: null,
-      });
-      return;
-    }
-    const picked = this.find(x, y);
-    const arrow = picked ? null : this.frames.arrowAt(x, y);
-    if (!arrow) {
-      this.select(picked);
-      return;
-    }
-    const { event } = otherEnd(arrow, this.selected.value?.event ?? null);
-    void goToEvent(this, event).catch((error: unknown) => {
-      this.loader.refusal.value = error;
-    });
   }
 
   zoomToBoxAt(x: number, y: number): void {

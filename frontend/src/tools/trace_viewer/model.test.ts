@@ -119,7 +119,7 @@ describe('answers to the other questions', () => {
     ]);
     expect(window.steps).toEqual([{ host: 'h', name: '1', number: null, startPs: 5, durationPs: 6 }]);
     expect([window.flows?.[0], window.nFlows]).toEqual([
-      { fromEvent: 1, fromTrack: 2, fromPs: 3, toEvent: 4, toTrack: 5, toPs: 6 },
+      { kind: '', fromEvent: 1, fromTrack: 2, fromPs: 3, toEvent: 4, toTrack: 5, toPs: 6 },
       40,
     ]);
   });

@@ -62,7 +62,7 @@ def test_captured_jobs(path: Path, tmp_path: Path) -> None:
 def test_obvious_numbers() -> None:
     """Steps of 1 ms on 4 cores: 20% infeed, 50 GFLOP in each on a core of 197 TFLOP/s, 12% idle besides."""
     found = measure(PLANTED["tpu"])
-    assert (found.device_type, found.n_cores) == ("TPU v5 lite", 4)
+    assert (found.device_type, found.n_cores) == ("TPU v5e", 4)
     assert found.step_time_min_ps == found.step_time_max_ps == 1_000_000_000
     assert found.input_fraction_min == pytest.approx(0.2)
     assert found.input_fraction_max == pytest.approx(0.2)

@@ -66,7 +66,7 @@ def test_amd_and_tpu_and_cpu() -> None:
     }
     found = hardware(build([DrawnPlane("/device:TPU:0", EVENT, tpu)]))
     assert (found.device, found.peak_flops_per_s, found.peak_hbm_bytes_per_s) == (
-        "TPU v6 Lite",
+        "TPU v6e",
         918e12,
         1638e9,
     )

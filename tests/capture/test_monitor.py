@@ -102,7 +102,7 @@ def test_level_1_leaves_the_rest_out(server: Profiler) -> None:
 def test_level_1_of_a_profile_leaves_the_rest_out(server: Profiler) -> None:
     server.profile = lambda request: profile_reply(JOB)
     first, _ = samples(server, options=replace(QUICK, level=1))
-    known = MonitorSample(0, 0, first.time_unix_ms, server.address, "profile", "TPU v5 lite")
+    known = MonitorSample(0, 0, first.time_unix_ms, server.address, "profile", "TPU v5e")
     assert first == replace(known, matrix_unit_fraction=measure(JOB).matrix_unit_fraction)
 
 

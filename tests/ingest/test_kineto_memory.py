@@ -140,7 +140,7 @@ def test_devices_are_told_apart_by_type_and_number(tmp_path: Path) -> None:
 def test_what_the_file_does_not_tell_is_unknown(tmp_path: Path) -> None:
     payload = payload_of(tmp_path, [op("aten::mm", 0, 9), mark(1, 64, (CPU, -1), Addr=1)])
     assert payload.verdict
-    assert payload.verdict.text == "`cpu` holds 64 B at its peak, at 1.00 µs."
+    assert payload.verdict.text == "`cpu` peaks at 64 B, 1.00 µs after the trace's start."
     assert payload.verdict.level == "unknown"
     assert all(
         payload.scalars[name].value is None

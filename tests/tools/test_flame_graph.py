@@ -127,7 +127,7 @@ def test_the_nodes_of_a_tree_add_up(session: Session) -> None:
             if above >= 0:
                 below[above] += total[i]
         assert np.allclose(below + np.array(own), total, rtol=1e-12)
-    assert payload.scalars["n_steps"].value == 1
+    assert payload.scalars["n_steps_shown"].value == 1
 
 
 def test_steps_are_compared(session: Session) -> None:
@@ -244,7 +244,7 @@ def test_hosts_count_as_means() -> None:
         {"train": [{"_r": 1, "step_num": 1}]},
     )
     payload = run(session_of(DRAWN, DRAWN, other))
-    assert payload.scalars["n_steps"].value == 5
+    assert payload.scalars["n_steps_shown"].value == 5
     own = dict(zip(cells(payload, "functions", "name"), cells(payload, "functions", "self_ps"), strict=True))
     alone = run(session_of(DRAWN))
     before = dict(zip(cells(alone, "functions", "name"), cells(alone, "functions", "self_ps"), strict=True))
@@ -269,7 +269,7 @@ def test_speedscope_files_follow_its_format(session: Session, params: dict[str, 
     assert value["profiles"]
     payload = run(session, **params)
     own, thread = cells(payload, "nodes", "self_ps"), cells(payload, "nodes", "thread")
-    n = max(payload.scalars["n_steps"].value or 1, 1)
+    n = max(payload.scalars["n_steps_shown"].value or 1, 1)
     for profile, group in zip(value["profiles"], dict.fromkeys(thread), strict=True):
         assert profile["unit"] == "nanoseconds"
         assert profile["name"] == cells(payload, "threads", "name")[group]

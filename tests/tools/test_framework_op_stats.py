@@ -98,4 +98,4 @@ def test_operations_without_a_type_are_not_called_a_type() -> None:
     )
     payload = TOOL.run(session, None, {})
     assert payload.verdict
-    assert payload.verdict.details == ("The trace reports no type for 12 operations: 5.07 min, 96.5%.",)
+    assert payload.verdict.details == ("12 operations (5.07 min, 96.5%) have no type in the trace.",)

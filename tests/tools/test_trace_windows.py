@@ -144,7 +144,7 @@ def test_the_number_of_steps_is_that_of_the_whole_trace_whatever_the_window(tmp_
     steps = [DrawnEvent("step", 100 * i, 90, {"_r": 1, "step_num": i}) for i in range(7)]
     trace = build([DrawnPlane("/host:CPU", {"python": steps})])
     for end_ps in (50, 700):
-        assert ask(trace, start_ps=0, end_ps=end_ps).scalars["n_steps"].value == 7
+        assert ask(trace, start_ps=0, end_ps=end_ps).scalars["n_marked_steps"].value == 7
 
 
 def test_the_first_event_within_is_that_of_the_outer_one(tmp_path: Path) -> None:

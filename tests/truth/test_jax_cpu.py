@@ -252,7 +252,7 @@ def test_all_pages_read_the_same_times(program: str, devices: int) -> None:
             else names.values.tolist()
         )
         assert dict(zip(texts, columns["total_self_time_ps"].values.tolist(), strict=True)) == expected
-        assert "operations' time" in columns["self_fraction"].description
+        assert "self time of all operations" in columns["self_fraction"].description
         assert columns["self_fraction"].values.sum() == pytest.approx(1)
 
 

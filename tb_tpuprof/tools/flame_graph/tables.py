@@ -147,7 +147,9 @@ SCALARS = (
     ScalarSpec(
         "step_time_ps", "Step time", "ps", "Mean of the steps shown; without steps, the trace's duration"
     ),
-    ScalarSpec("n_steps", "Steps", "count", "Steps shown, of all hosts; 0: the whole trace"),
+    ScalarSpec(
+        "n_steps_shown", "Steps shown", "count", "Number of steps shown, of all hosts; 0: the whole trace"
+    ),
     ScalarSpec("other_step_time_ps", "Step time (B)", "ps", "Of the steps to compare with", is_optional=True),
     ScalarSpec("n_other_steps", "Steps (B)", "count", "The steps to compare with", is_optional=True),
     ScalarSpec("has_scopes", "Has scopes", "", "Whether `mode=scopes` has something to show"),

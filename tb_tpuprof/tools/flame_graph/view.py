@@ -25,7 +25,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     n = flame.n_windows
     values: dict[str, float] = {
         "step_time_ps": flame.durations_ps[0] / n[0],
-        "n_steps": n[0] if flame.has_steps else 0,
+        "n_steps_shown": n[0] if flame.has_steps else 0,
         "has_scopes": any(host.trace.event_stats.has("hlo_op") for host in flame.hosts)
         or any(host.trace.metadata_stats.has("symbol_id") for host in flame.hosts),
         "has_modules": any(has_modules(host.trace) for host in flame.hosts),

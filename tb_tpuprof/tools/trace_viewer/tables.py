@@ -178,7 +178,9 @@ WINDOW_SCALARS = (
         "Number of arrows in the interval, before thinning",
         is_optional=True,
     ),
-    ScalarSpec("n_steps", "Steps", "count", "Number of steps in the interval, of the host that has most"),
+    ScalarSpec(
+        "n_marked_steps", "Marked steps", "count", "Number of steps of the host that has most, cut ones too"
+    ),
     ScalarSpec(
         "focus_start_ps",
         "Events from",

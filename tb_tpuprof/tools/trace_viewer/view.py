@@ -42,7 +42,7 @@ def _window_answer(opened: View, params: Params) -> Answer:
         "end_ps": window.end_ps,
         "n_events": sum(host.trace.n_events for host in opened.hosts),
         "n_events_in_window": int(n_merged.sum(dtype=np.int64)),
-        "n_steps": max(len(step_marks(host.trace).number) for host in opened.hosts),
+        "n_marked_steps": max(len(step_marks(host.trace).number) for host in opened.hosts),
     }
     if opened.focus_ps:
         values["focus_start_ps"], values["focus_end_ps"] = opened.focus_ps

@@ -79,7 +79,7 @@ export const FLAME_GRAPH = {
     },
     scalars: {
       step_time_ps: scalar('step_time_ps', false),
-      n_steps: scalar('n_steps', false),
+      n_steps_shown: scalar('n_steps_shown', false),
       other_step_time_ps: scalar('other_step_time_ps', true),
       n_other_steps: scalar('n_other_steps', true),
       has_scopes: scalar('has_scopes', false),

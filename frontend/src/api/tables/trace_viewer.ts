@@ -97,7 +97,7 @@ export const TRACE_VIEWER = {
       n_events: scalar('n_events', false),
       n_events_in_window: scalar('n_events_in_window', false),
       n_flows: scalar('n_flows', true),
-      n_steps: scalar('n_steps', false),
+      n_marked_steps: scalar('n_marked_steps', false),
       focus_start_ps: scalar('focus_start_ps', true),
       focus_end_ps: scalar('focus_end_ps', true),
     },

@@ -149,7 +149,7 @@ export function FlameGraphView({ payload, ...props }: { payload: Payload } & Too
   const stepPs = readNumber(payload, SCALARS.step_time_ps) ?? 0;
   const otherPs = readNumber(payload, SCALARS.other_step_time_ps);
   const isCompared = otherPs !== null;
-  const nSteps = readNumber(payload, SCALARS.n_steps) ?? 0;
+  const nSteps = readNumber(payload, SCALARS.n_steps_shown) ?? 0;
   const isPerStep = nSteps > 0;
   const hasPackages = useMemo(() => nodes.some((node) => node.package !== ''), [nodes]);
   const coloring = COLORINGS.find((name) => name === params['color']) ?? 'family';

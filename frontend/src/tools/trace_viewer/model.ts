@@ -151,7 +151,7 @@ export function decodeFacts(payload: Payload): TraceFacts {
   return {
     durationPs: roundedUp(readNumber(payload, SCALARS.trace_duration_ps) ?? 0),
     nEvents: readNumber(payload, SCALARS.n_events) ?? 0,
-    nSteps: readNumber(payload, SCALARS.n_steps) ?? 0,
+    nSteps: readNumber(payload, SCALARS.n_marked_steps) ?? 0,
     focus: decodeFocus(payload),
     tracks: decodeTracks(payload),
     offsetPs: new Map(hosts.map(({ host, offset_ps }) => [host, offset_ps ?? 0])),

@@ -97,9 +97,11 @@ def test_keys_work_without_a_click(page: Page, server: Server, trace: Trace) -> 
     expect(frame.get_by_role("combobox", name="Find events")).to_be_focused()
     page.keyboard.press("Escape")
     page.keyboard.press("?")
-    expect(frame.get_by_role("dialog")).to_contain_text("previous match")
+    panel = frame.get_by_role("complementary", name="Help")
+    panel.get_by_role("tab", name="Keys").click()
+    expect(panel).to_contain_text("previous match")
     page.keyboard.press("Escape")
-    expect(frame.get_by_role("dialog")).to_have_count(0)
+    expect(panel).to_have_count(0)
 
 
 def test_wheel_pinch_and_touchpad(page: Page, server: Server) -> None:

@@ -1,6 +1,6 @@
 /** A run's marks in this browser: read when the page opens without marks in its link, written when they change. */
 
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { ToolProps } from '../tool';
 import { keepMarks, keptMarks } from './marks';
 import type { Timeline } from './timeline';
@@ -9,7 +9,8 @@ export function useKeptMarks(timeline: Timeline | null, { run, params }: ToolPro
   const isRead = useRef<Timeline | null>(null);
   const isReady = timeline?.status.value.kind === 'ready';
   const list = timeline?.marks.list.value;
-  useEffect(() => {
+  // Written with the picture, so that a page that closes next keeps them.
+  useLayoutEffect(() => {
     if (!timeline || !isReady || !list) return;
     if (isRead.current === timeline) {
       keepMarks(run, list);

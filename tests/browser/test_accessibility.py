@@ -30,8 +30,10 @@ def _loaded(page: Page, title: str) -> None:
 
 
 def _is_abbreviated(html: str) -> bool:
-    """Whether an element shows a shortened name and has the whole one as its label: boxes of graphs, tracks."""
-    return html.startswith("<g ") or 'class="tv-name"' in html
+    """Whether an element shows a shortened name and has the whole one as its label: boxes of graphs and flame
+    graphs, tracks.
+    """
+    return html.startswith(("<g ", '<div role="treeitem"')) or 'class="tv-name"' in html
 
 
 def _violations(page: Page) -> list[str]:

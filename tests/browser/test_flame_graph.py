@@ -92,11 +92,11 @@ def test_scopes_threads_and_files(page: Page, server: Server) -> None:
     expect_state(page, mode="scopes")
     expect(frame_of(page).get_by_role("treeitem", name=re.compile("^jit_train_step")).first).to_be_visible()
     page.go_back()
-    frame_of(page).get_by_role("button", name="Choose threads").click()
+    frame_of(page).get_by_role("button", name="Threads: ").click()
     frame_of(page).get_by_role("checkbox", name=re.compile("^tf_XLAEigen")).click()
     expect(frame_of(page).get_by_role("tree", name="Calls of tf_XLAEigen")).to_be_visible()
     page.keyboard.press("Escape")
-    frame_of(page).get_by_role("button", name="Save the stacks for other programs").click()
+    frame_of(page).get_by_role("button", name="Save stacks for other programs").click()
     with page.expect_download() as download:
         frame_of(page).get_by_role("menuitem", name=re.compile("^speedscope")).click()
     assert download.value.suggested_filename.endswith("_flame_graph.speedscope.json")

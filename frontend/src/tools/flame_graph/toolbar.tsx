@@ -44,8 +44,9 @@ function Threads({ threads, setParams }: Pick<ToolbarProps, 'threads' | 'setPara
     if (next.length)
       setParams({ threads: next.map(({ tracks }) => tracks).join(','), zoom: undefined }, 'push');
   };
+  const title = `Threads: ${shown.length} of ${threads.length}`;
   return (
-    <PopupButton label={`Threads: ${shown.length} of ${threads.length} ▾`} title="Choose threads" side="left">
+    <PopupButton label={`${title} ▾`} title={title} side="left">
       <div class="fg-threads">
         <button
           type="button"
@@ -94,7 +95,7 @@ function Files(props: ToolbarProps): VNode {
       {state && <span role="status">{state}</span>}
       <Menu
         label="Save stacks ▾"
-        title="Save the stacks for other programs"
+        title="Save stacks for other programs"
         items={[
           { label: 'speedscope', note: 'JSON', act: () => void save('speedscope', 'speedscope.json') },
           { label: 'Collapsed stacks', note: 'text', act: () => void save('collapsed', 'collapsed.txt') },

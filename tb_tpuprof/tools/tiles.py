@@ -21,7 +21,7 @@ _SAME = 0.002  # of the number: two tiles that differ by less would show the sam
 @dataclass(frozen=True)
 class Tile:
     """A scalar that a page shows as a tile if its value is known, at least `least`, and not the same number
-    as the scalar `unlike`.
+    as one of the scalars `unlike`, separated by spaces.
     """
 
     name: str
@@ -44,8 +44,8 @@ def _is_shown(tile: Tile, scalars: Mapping[str, Scalar]) -> bool:
     value = _value(scalars, tile.name)
     if value is None or (tile.least is not None and value < tile.least):
         return False
-    other = _value(scalars, tile.unlike) if tile.unlike else None
-    return other is None or abs(value - other) > _SAME * abs(other)
+    others = [_value(scalars, name) for name in tile.unlike.split()]
+    return all(other is None or abs(value - other) > _SAME * abs(other) for other in others)
 
 
 def _value(scalars: Mapping[str, Scalar], name: str) -> float | None:

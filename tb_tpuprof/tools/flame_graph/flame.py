@@ -34,6 +34,7 @@ from tb_tpuprof.tools.trace_hosts import HostView, View, open_view
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 STACKS, SCOPES, MODULES = "stacks", "scopes", "modules"
 # Of each kind of tree: its nodes, whether a trace has any, and why not.
 _TREES: dict[str, tuple[Callable[..., list[Node]], Callable[[Trace], bool], str, str]] = {
@@ -134,6 +135,22 @@ class Flame:
         if self.tree_group >= 0:
             covered[self.tree_group] = sum(node.own_ps[0] for node in self.tree)
         return covered
+
+    def shown_ps(self) -> int:
+        """Time that the shown threads cover in the shown steps, of all hosts."""
+        covered = sum_of([covered_ps(host.tree, len(self.groups))[0] for host in self.hosts])
+        return int(covered[list(self.shown)].sum())
+
+    def window_ps(self) -> Floats:
+        """Time of the shown steps on each group's threads, of all hosts; NaN for scopes and modules."""
+        window = np.full(len(self.groups), np.nan)
+        for row, group in enumerate(self.groups):
+            if row != self.tree_group:
+                window[row] = sum(
+                    len(lines) * self.hosts[place].chosen[0].duration_ps
+                    for place, lines in group.lines.items()
+                )
+        return window
 
 
 def sum_of(columns: Sequence[Int64s]) -> Int64s:

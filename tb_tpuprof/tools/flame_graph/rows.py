@@ -86,7 +86,7 @@ def functions_table(flame: Flame, functions: Sequence[Function]) -> Table:
             "with_calls_ps": np.where(is_users, with_calls, np.nan),
             "waiting_ps": np.where(is_users, waiting, np.nan),
             **times(ordered, flame.n_windows),
-            "self_fraction": own / max(flame.durations_ps[0] / n, 1),
+            "self_fraction": own * n / max(flame.shown_ps(), 1),
         }
     )
 
@@ -95,8 +95,6 @@ def threads_table(flame: Flame) -> Table:
     """A row per group."""
     covered = flame.covered_ps()
     n_lines = np.array([group.n_lines for group in flame.groups], np.int64)
-    n_hosts = max(len(flame.hosts), 1)
-    window_ps = max(flame.durations_ps[0] / n_hosts, 1)
     return THREADS.fill(
         {
             "name": [group.title for group in flame.groups],
@@ -104,7 +102,7 @@ def threads_table(flame: Flame) -> Table:
             "kind": [group.kind for group in flame.groups],
             "n_threads": n_lines,
             "busy_ps": per_step(covered, flame.n_windows[0]),
-            "busy_fraction": covered / (np.maximum(n_lines, 1) * window_ps),
+            "busy_fraction": covered / flame.window_ps(),
             "is_shown": np.isin(
                 np.arange(len(flame.groups)), flame.shown if flame.tree_group < 0 else flame.tree_group
             ),

@@ -208,7 +208,7 @@ TILES = tiles(
     "host_wait_fraction",
     "flops_fraction",
     "hbm_bandwidth_fraction",
-    Tile("roofline_fraction", unlike="hbm_bandwidth_fraction"),
+    Tile("roofline_fraction", unlike="hbm_bandwidth_fraction flops_fraction"),
     Tile("other_fraction", _WORTH_A_TILE, "device_idle_fraction"),
     Tile("device_eager_fraction", _WORTH_A_TILE),
     Tile("host_eager_fraction", _WORTH_A_TILE),

@@ -42,7 +42,7 @@ export interface Thread {
   section: string;
   nThreads: number;
   busyPs: number;
-  busyFraction: number;
+  busyFraction: number | null;
   isShown: boolean;
   tracks: string;
 }
@@ -114,7 +114,7 @@ export function threadsOf(payload: Payload): Thread[] {
     section: row.section,
     nThreads: row.n_threads ?? 1,
     busyPs: row.busy_ps ?? 0,
-    busyFraction: row.busy_fraction ?? 0,
+    busyFraction: row.busy_fraction,
     isShown: row.is_shown,
     tracks: row.tracks,
   }));

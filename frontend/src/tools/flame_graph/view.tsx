@@ -94,7 +94,7 @@ function noteOf(thread: Thread, isPerStep: boolean): string {
   return [
     thread.section,
     thread.nThreads > 1 ? `${plural(thread.nThreads, 'thread')}, times add up` : '',
-    `${covered} (${format(thread.busyFraction, 'fraction')})`,
+    thread.busyFraction === null ? covered : `${covered} (${format(thread.busyFraction, 'fraction')})`,
   ]
     .filter(Boolean)
     .join(' · ');

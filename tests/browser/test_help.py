@@ -57,7 +57,7 @@ def test_tiles_headings_and_columns_explain_themselves_by_keyboard(page: Page, s
     expect_tool(page, OVERVIEW)
     frame = frame_of(page)
     tip = frame.get_by_role("tooltip")
-    tile = frame.locator(".tile", has_text="Waiting for input").locator("dd")
+    tile = frame.locator(".tile", has_text="Waiting for input").locator("dd").first
     tile.focus()
     expect(tip).to_contain_text("Share of the steps in which the program waits for its next batch")
     expect(tip.locator("code")).to_contain_text("÷")

@@ -385,8 +385,8 @@ def input_pipeline(payload: Payload, answer: Any, is_tpu: bool) -> list[Compared
     for ours, theirs in (
         ("Enqueuing", "enqueue_us"),
         ("Preprocessing", "preprocessing_us"),
-        ("Advanced reads", "advanced_file_read_us"),
-        ("Demanded reads", "demanded_file_read_us"),
+        ("Prefetched reads", "advanced_file_read_us"),
+        ("On-demand reads", "demanded_file_read_us"),
         ("Other", "unclassified_nonequeue_us"),
     ):
         found.append(

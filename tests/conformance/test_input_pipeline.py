@@ -43,8 +43,8 @@ AVERAGES = {
     "other": "other",
 }
 CATEGORIES = {
-    "Enqueue": "Enqueuing", "Preprocessing": "Preprocessing", "Advanced file read": "Advanced reads",
-    "Demanded file read": "Demanded reads", "Unknown": "Other",
+    "Enqueue": "Enqueuing", "Preprocessing": "Preprocessing", "Advanced file read": "Prefetched reads",
+    "Demanded file read": "On-demand reads", "Unknown": "Other",
 }  # fmt: skip
 TIMES = dict(
     zip(

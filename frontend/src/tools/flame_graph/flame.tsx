@@ -79,27 +79,32 @@ export function Flame(props: FlameProps): VNode {
   const drawn = useMemo(() => new Set(boxes.map(({ node }) => node.row)), [boxes]);
   const [active, setActive] = useState(-1);
   const focusable = drawn.has(active) ? active : (boxes[0]?.node.row ?? -1);
-  const moved = useRef(false);
+  /** The row that gets the focus once it is drawn. */
+  const awaited = useRef(-1);
   useEffect(() => {
-    if (!moved.current) return;
-    moved.current = false;
-    box.current?.querySelector<HTMLElement>(`[data-row="${active}"]`)?.focus();
+    const next = box.current?.querySelector<HTMLElement>(`[data-row="${awaited.current}"]`);
+    if (!next) return;
+    awaited.current = -1;
+    next.focus();
   }, [active, boxes]);
+  const move = (row: number): void => {
+    awaited.current = row;
+    setActive(row);
+  };
   const isHere = nodes[zoomed]?.thread === thread;
   const onKey = (event: JSX.TargetedKeyboardEvent<HTMLDivElement>): void => {
-    const row = Number((event.target as HTMLElement).dataset['row'] ?? -1);
+    // Keys that come faster than the picture start at the row that is about to get the focus.
+    const row =
+      awaited.current >= 0 ? awaited.current : Number((event.target as HTMLElement).dataset['row'] ?? -1);
     const node = nodes[row];
     if (!node || event.ctrlKey || event.metaKey || event.altKey) return;
     if (ARROWS.includes(event.key)) {
-      moved.current = true;
-      setActive(neighbor(nodes, drawn, row, event.key));
+      move(neighbor(nodes, drawn, row, event.key));
     } else if (event.key === 'Enter') {
-      moved.current = true;
-      setActive(row);
+      move(row);
       props.onZoom(row === zoomed ? node.parent : row);
     } else if (event.key === 'Escape' && isHere) {
-      moved.current = true;
-      setActive(row);
+      move(row);
       props.onZoom(-1);
     } else if (event.key === ' ') props.onChoose(node);
     else return;

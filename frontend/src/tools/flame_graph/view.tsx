@@ -198,7 +198,12 @@ export function FlameGraphView({ payload, ...props }: { payload: Payload } & Too
             <Legend nodes={nodes} coloring={coloring} isCompared={isCompared} />
           </p>
           {shown.map((thread) => (
-            <Section key={thread.row} title={thread.name} note={noteOf(thread, isPerStep)}>
+            <Section
+              key={thread.row}
+              title={thread.name}
+              tip="Calls on this thread or pool: a box is as wide as its time, with its callers above it"
+              note={noteOf(thread, isPerStep)}
+            >
               {(spans.get(thread.row) ?? 0) > 0 ? (
                 <Flame
                   {...{ nodes, stepPs, isPerStep, isCompared, coloring, zoomed }}

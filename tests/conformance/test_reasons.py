@@ -91,6 +91,7 @@ PROOFS: dict[str, tuple[str, ...]] = {
         f"{_PROOFS}test_parts_of_hosts_are_means_that_sum_to_the_mean_step",
     ),
     "the vendor writes its name NVIDIA": _NAMES,
+    "the product's name, such as v5e": ("analysis/test_summary.py::test_amd_and_tpu_and_cpu",),
     "a matrix product for sm90": _NEWER_UNITS,
     "cuBLAS's names on Hopper and Blackwell": _NEWER_UNITS,
     "computing is the mean over cores, as planted": (

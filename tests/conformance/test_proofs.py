@@ -320,7 +320,9 @@ def test_without_steps_there_is_no_average_of_steps(tmp_path: Path) -> None:
     payload = overview_page.TOOL.run(session, None, {})
     assert payload.scalars["step_time_avg_ps"].value is None
     assert payload.verdict is not None
-    assert payload.verdict.text.startswith("`convolution fusion` takes 68.2% of the operations' time on the TPU")
+    assert payload.verdict.text.startswith(
+        "`convolution fusion` takes 68.2% of the operations' time on the TPU"
+    )
 
 
 def test_no_node_of_the_tree_has_no_time() -> None:

@@ -9,8 +9,13 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from tests.truth.runner import profiled
+
+# A busy machine may take long for a single example.
+settings.register_profile("busy machine", deadline=None)
+settings.load_profile("busy machine")
 
 REAL_JOBS = frozenset({"truth", "integration", "exam"})
 

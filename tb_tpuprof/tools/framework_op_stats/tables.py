@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tb_tpuprof.tools.reasons import NO_BYTES, NO_FLOPS, NO_LIMIT, NO_OCCURRENCE, NO_WORK
+from tb_tpuprof.tools.op_times import TIMES
+from tb_tpuprof.tools.reasons import NO_BYTES, NO_FLOPS, NO_LIMIT, NO_WORK
 from tb_tpuprof.tools.shares import shares_spec
 from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, number, text
 from tb_tpuprof.tools.tiles import Tile, tiles
@@ -27,30 +28,7 @@ OPS = TableSpec(
             "count",
             "How often the operation ran, on all lines, devices and hosts",
         ),
-        number("total_time_ps", "Total time", "ps", "Of all occurrences, with nested operations"),
-        number(
-            "avg_time_ps",
-            "Average time",
-            "ps",
-            "Total time of one occurrence, on average",
-            formula="total time ÷ occurrences",
-            unknown=NO_OCCURRENCE,
-        ),
-        number(
-            "total_self_time_ps",
-            "Self time",
-            "ps",
-            "Of all occurrences, without nested operations",
-            formula="total time − time of operations nested inside",
-        ),
-        number(
-            "avg_self_time_ps",
-            "Average self time",
-            "ps",
-            "Self time of one occurrence, on average",
-            formula="self time ÷ occurrences",
-            unknown=NO_OCCURRENCE,
-        ),
+        *TIMES,
         number(
             "device_self_fraction",
             "Device share",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from tb_tpuprof.tools.op_times import CUMULATIVE, TIMES
 from tb_tpuprof.tools.reasons import (
     NO_BYTES,
     NO_FLOPS,
     NO_FRAMEWORK_OP,
     NO_LIMIT,
-    NO_OCCURRENCE,
     NO_SOURCE,
     NO_WORK,
 )
@@ -26,30 +26,7 @@ OPS = TableSpec(
         text("expression", "HLO", "The operation as the compiler prints it"),
         text("provenance", "Framework op", "The framework operation it came from", unknown=NO_FRAMEWORK_OP),
         number("n_occurrences", "Occurrences", "count", "On all devices and hosts"),
-        number("total_time_ps", "Total time", "ps", "Of all occurrences, with nested operations"),
-        number(
-            "avg_time_ps",
-            "Average time",
-            "ps",
-            "Total time of one occurrence, on average",
-            formula="total time ÷ occurrences",
-            unknown=NO_OCCURRENCE,
-        ),
-        number(
-            "total_self_time_ps",
-            "Self time",
-            "ps",
-            "Of all occurrences, without nested operations",
-            formula="total time − time of operations nested inside",
-        ),
-        number(
-            "avg_self_time_ps",
-            "Average self time",
-            "ps",
-            "Self time of one occurrence, on average",
-            formula="self time ÷ occurrences",
-            unknown=NO_OCCURRENCE,
-        ),
+        *TIMES,
         number(
             "self_fraction",
             "Share",
@@ -58,13 +35,7 @@ OPS = TableSpec(
             formula="self time ÷ Σ self time",
             unknown="SparseCore operations run next to the TensorCore and have no share",
         ),
-        number(
-            "cumulative_fraction",
-            "Cumulative",
-            "fraction",
-            "Share of this row and all rows above",
-            formula="Σ share up to this row",
-        ),
+        CUMULATIVE,
         number(
             "device_time_fraction",
             "Share of device time",

@@ -13,6 +13,7 @@ from tb_tpuprof.analysis.input.host import HOST_CATEGORIES, WAITING, HostTime
 from tb_tpuprof.analysis.input.pipeline import InputPipeline
 from tb_tpuprof.analysis.input.tpu import SC_PARTS, TC_PARTS
 from tb_tpuprof.tools.facts import fact_specs
+from tb_tpuprof.tools.part_times import PART_TIMES
 from tb_tpuprof.tools.payload import Table
 from tb_tpuprof.tools.reasons import NO_STEPS
 from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, Values, number, text
@@ -162,29 +163,7 @@ BREAKDOWN = TableSpec(
         text("category", "Category", "The part of the step"),
         text("column", "Column", "Of the table `steps`"),
         text("color", "Color", "Name of the part's color"),
-        number(
-            "avg_ps",
-            "Average",
-            "ps",
-            "Mean time per step",
-            formula="Σ time of the part ÷ number of steps",
-            unknown=NO_STEPS,
-        ),
-        number(
-            "sd_ps",
-            "Standard deviation",
-            "ps",
-            "How much the part varies from step to step: the standard deviation of the sample",
-            unknown=NO_STEPS,
-        ),
-        number(
-            "fraction",
-            "Share",
-            "fraction",
-            "The part's share of all steps: the ratio of the sums",
-            formula="Σ time of the part ÷ Σ step time",
-            unknown=NO_STEPS,
-        ),
+        *PART_TIMES,
         text("meaning", "Meaning", "What counts as this part"),
     ),
     "A row per part of the step, as they are stacked; the share is the ratio of the sums over all steps",

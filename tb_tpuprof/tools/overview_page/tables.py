@@ -15,8 +15,9 @@ from tb_tpuprof.analysis.steps.classes import CATEGORIES
 from tb_tpuprof.analysis.steps.record import Steps
 from tb_tpuprof.tools.facts import summed_over
 from tb_tpuprof.tools.findings_tables import CAUSES, FINDINGS
+from tb_tpuprof.tools.part_times import PART_TIMES
 from tb_tpuprof.tools.payload import Table
-from tb_tpuprof.tools.reasons import NO_FLOPS, NO_STEPS
+from tb_tpuprof.tools.reasons import NO_FLOPS
 from tb_tpuprof.tools.spec import TableSpec, Values, number, text
 
 N_TOP_OPS = 10
@@ -96,28 +97,7 @@ BREAKDOWN = TableSpec(
     (
         text("category", "Category", "The part of the step"),
         text("color", "Color", "Name of the part's color"),
-        number(
-            "avg_ps",
-            "Average",
-            "ps",
-            "Mean time per step",
-            formula="Σ time of the part ÷ number of steps",
-            unknown=NO_STEPS,
-        ),
-        number(
-            "sd_ps",
-            "Standard deviation",
-            "ps",
-            "How much the part varies from step to step: the standard deviation of the sample",
-            unknown=NO_STEPS,
-        ),
-        number(
-            "fraction",
-            "Share",
-            "fraction",
-            "The part's share of all steps: the ratio of the sums",
-            formula="Σ time of the part ÷ Σ step time",
-        ),
+        *PART_TIMES,
     ),
     "Mean, standard deviation and share of each category",
 )

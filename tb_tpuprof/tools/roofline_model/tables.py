@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tb_tpuprof.analysis.hlo.memory_accesses import SPACES
 from tb_tpuprof.analysis.ops.roofline import TITLES
+from tb_tpuprof.tools.op_times import CUMULATIVE, TIMES
 from tb_tpuprof.tools.payload import Unit
 from tb_tpuprof.tools.reasons import (
     NO_BYTES,
@@ -11,7 +12,6 @@ from tb_tpuprof.tools.reasons import (
     NO_FLOPS,
     NO_FLOPS_OR_PEAK,
     NO_INTENSITY,
-    NO_OCCURRENCE,
     NO_PEAK,
     NO_WORK_OR_PEAK,
 )
@@ -156,24 +156,7 @@ OPS = TableSpec(
         number(
             "n_occurrences", "Occurrences", "count", "How often the operation ran, on all devices and hosts"
         ),
-        number("total_time_ps", "Total time", "ps", "Of all occurrences, with nested operations"),
-        number(
-            "avg_time_ps",
-            "Average time",
-            "ps",
-            "Total time of one occurrence, on average",
-            formula="total time ÷ occurrences",
-            unknown=NO_OCCURRENCE,
-        ),
-        number("total_self_time_ps", "Self time", "ps", "Without nested operations"),
-        number(
-            "avg_self_time_ps",
-            "Average self time",
-            "ps",
-            "Self time of one occurrence, on average",
-            formula="self time ÷ occurrences",
-            unknown=NO_OCCURRENCE,
-        ),
+        *TIMES,
         number(
             "self_fraction",
             "Share",
@@ -181,13 +164,7 @@ OPS = TableSpec(
             "Self time as a share of the self time of all operations",
             formula="self time ÷ Σ self time",
         ),
-        number(
-            "cumulative_fraction",
-            "Cumulative",
-            "fraction",
-            "Share of this row and all rows above",
-            formula="Σ share up to this row",
-        ),
+        CUMULATIVE,
         number(
             "device_time_fraction",
             "Share of device time",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, flag, number, text
+from tb_tpuprof.tools.trace_viewer.tables import TIMES_IN_WINDOW
 
 MAX_ARGUMENTS = 8
 _OF_SLICES = (
@@ -56,25 +57,7 @@ GROUPS = TableSpec(
     (
         text("group", "Group", "Value of the key that events are grouped by; empty: without a value"),
         number("n", "Events", "count", "Number of events of the group that overlap the window"),
-        number(
-            "total_ps",
-            "Total",
-            "ps",
-            "Duration of the parts of its events within the window",
-            formula="Σ duration within the window",
-        ),
-        number(
-            "self_ps",
-            "Self time",
-            "ps",
-            "The same without the events directly inside",
-            formula="total − time of events directly inside",
-        ),
-        number(
-            "avg_ps", "Mean", "ps", "Mean duration of the parts within the window", formula="total ÷ events"
-        ),
-        number("min_ps", "Shortest", "ps", "Duration of the shortest part within the window"),
-        number("max_ps", "Longest", "ps", "Duration of the longest part within the window"),
+        *TIMES_IN_WINDOW,
         number("longest_event", "Longest event", "id", "Id of the event with the longest part"),
         number("longest_track", "Its track", "id", "Track of that event"),
         number("longest_start_ps", "Its start", "ps", "Start of that event, since the view's start"),

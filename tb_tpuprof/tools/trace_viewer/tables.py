@@ -227,33 +227,34 @@ SEARCH_SCALARS = (
     ScalarSpec("n_derived", "Derived matches", "count", "Number of events on derived tracks that match"),
 )
 
+TIMES_IN_WINDOW = (
+    number(
+        "total_ps",
+        "Total",
+        "ps",
+        "Duration of the parts of its events within the window",
+        formula="Σ duration within the window",
+    ),
+    number(
+        "self_ps",
+        "Self time",
+        "ps",
+        "The same without the events directly inside",
+        formula="total − time of events directly inside",
+    ),
+    number("avg_ps", "Mean", "ps", "Mean duration of the parts within the window", formula="total ÷ events"),
+    number("min_ps", "Shortest", "ps", "Duration of the shortest part within the window"),
+    number("max_ps", "Longest", "ps", "Duration of the longest part within the window"),
+)
 TOTALS = TableSpec(
     "totals",
     "Totals",
     (
         _NAME,
-        number("n", "Events", "count", "Number of events of this name that overlap the range"),
-        number(
-            "total_ps",
-            "Total",
-            "ps",
-            "Duration of the parts of its events within the range",
-            formula="Σ duration within the range",
-        ),
-        number(
-            "self_ps",
-            "Self time",
-            "ps",
-            "The same without the events directly inside",
-            formula="total − time of events directly inside",
-        ),
-        number(
-            "avg_ps", "Average", "ps", "Mean duration of the parts within the range", formula="total ÷ events"
-        ),
-        number("min_ps", "Shortest", "ps", "Duration of the shortest part within the range"),
-        number("max_ps", "Longest", "ps", "Duration of the longest part within the range"),
+        number("n", "Events", "count", "Number of events of this name that overlap the window"),
+        *TIMES_IN_WINDOW,
     ),
-    "Time by name of the parts of events within the range, largest total first",
+    "Time by name of the parts of events within the window, largest total first",
 )
 TOTALS_SCALARS = (
     ScalarSpec("n_events", "Events", "count", "Number of events that overlap the range"),

@@ -12,6 +12,7 @@ from typing import Any
 
 import grpc
 
+from tb_tpuprof.capture import job
 from tb_tpuprof.capture.job import TargetProgress, capture
 from tb_tpuprof.capture.messages import PROFILE
 from tb_tpuprof.capture.options import CaptureOptions
@@ -77,6 +78,7 @@ def fetch(port: int, logdir: str) -> None:
     def on_change(_i: int, progress: TargetProgress) -> None:
         seen.append((progress.state, progress.received_bytes, progress.size_bytes))
 
+    job._REPORT_SECONDS = 0.0  # 50 MB may arrive faster than progress is usually reported
     before = resource.getrusage(resource.RUSAGE_SELF)
     folder = new_run(logdir)
     begun = time.perf_counter()

@@ -214,24 +214,29 @@ def _awaited(
     names = metadata_names(trace)
     metadata_rows = contexts.metadata.tolist()
     is_look = np.array([names[row].endswith("Buffer::Await") for row in metadata_rows], np.bool_)
-    calls = names_of(trace).origin[contexts.metadata] == Origin.RUNTIME
-    if not is_look.any():
+    event = np.flatnonzero(is_look[contexts.context])
+    end = contexts.start[event]
+    step = step_at(windows, end)
+    chosen = np.flatnonzero(step >= 0)
+    length = (windows.end - windows.start)[step[chosen]]
+    chosen_ends = _ends_computing(end[chosen], length, busy)
+    event, end, length = event[chosen[chosen_ends]], end[chosen[chosen_ends]], length[chosen_ends]
+    if not len(event):
         return np.empty((3, 0), np.int64)
+    calls = names_of(trace).origin[contexts.metadata] == Origin.RUNTIME
     code = np.where(calls & ~is_look, 0, -1).astype(np.int32)
     everywhere = np.array([np.iinfo(np.int64).min]), np.array([np.iinfo(np.int64).max])
     _start, ended, *_rest = stretches(
         contexts.start, contexts.duration, contexts.parent, (contexts.context, code), everywhere
     )
-    event = np.flatnonzero(is_look[contexts.context])
-    end = contexts.start[event]
     last_call = np.searchsorted(ended, end, side="right") - 1
     start = np.where(last_call >= 0, ended[np.maximum(last_call, 0)], end)
-    step = step_at(windows, end)
-    length = np.where(step >= 0, (windows.end - windows.start)[np.maximum(step, 0)], np.iinfo(np.int32).max)
-    chosen = (step >= 0) & _are_silent((start, end), length, busy)
-    near = (length * _NEAR).astype(np.int64)
-    chosen &= np.searchsorted(known_ends, end - near) == np.searchsorted(known_ends, end + near, side="right")
-    return np.array([event, start, end])[:, chosen]
+    near = _near(length)
+    is_wait = _are_silent((start, end), length, busy)
+    is_wait &= np.searchsorted(known_ends, end - near) == np.searchsorted(
+        known_ends, end + near, side="right"
+    )
+    return np.array([event, start, end])[:, is_wait]
 
 
 def _are_silent(span: tuple[Int64s, Int64s], length: Int64s, busy: Covered) -> npt.NDArray[np.bool_]:
@@ -239,12 +244,23 @@ def _are_silent(span: tuple[Int64s, Int64s], length: Int64s, busy: Covered) -> n
     step.
     """
     start, end = span
-    near = (length * _NEAR).astype(np.int64)
     chosen: npt.NDArray[np.bool_] = (end - start >= _LONG * length) & (
         busy(end) - busy(start) >= _COVERED * (end - start)
     )
-    chosen &= (busy(end) - busy(end - near) >= 0.3 * near) & (busy(end + near) - busy(end) <= 0.3 * near)
-    return chosen
+    return chosen & _ends_computing(end, length, busy)
+
+
+def _ends_computing(end: Int64s, length: Int64s, busy: Covered) -> npt.NDArray[np.bool_]:
+    """Whether other compute runs before each time and stops there. `length`: that of its step."""
+    near = _near(length)
+    result: npt.NDArray[np.bool_] = (busy(end) - busy(end - near) >= 0.3 * near) & (
+        busy(end + near) - busy(end) <= 0.3 * near
+    )
+    return result
+
+
+def _near(length: Int64s) -> Int64s:
+    return (length * _NEAR).astype(np.int64)
 
 
 def _is_dispatch(trace: Trace) -> npt.NDArray[np.bool_]:

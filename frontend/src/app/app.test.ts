@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { RunInfo, ToolInfo } from '../api/types';
+import { viewOf } from '../app';
 import { defaultRun } from '../state/catalog';
 import { toggled } from './host_list';
 import { damageOf, findRuns, runNote } from './run_picker';
@@ -85,4 +86,14 @@ describe('the title', () => {
   it('names tool, run and site', () =>
     expect(titleOf('Overview', 'train/1', 'TensorBoard')).toBe('Overview · train/1 · TensorBoard'));
   it('leaves out unknown parts', () => expect(titleOf('', '', 'TensorBoard')).toBe('TensorBoard'));
+});
+
+describe('the view of a tool', () => {
+  it('is the generic page for members of every object, which a link can name', () => {
+    const generic = viewOf('a tool of tomorrow');
+    for (const name of ['constructor', '__proto__', 'toString', 'hasOwnProperty']) {
+      expect(viewOf(name)).toBe(generic);
+    }
+    expect(viewOf('kernel_stats')).not.toBe(generic);
+  });
 });

@@ -18,7 +18,7 @@ from tb_tpuprof.errors import BadParameter, Forbidden
 from tb_tpuprof.serve.hosts import HostRules
 
 TOKEN_HEADER = "X-Tpuprof-Token"
-MAX_BODY_BYTES = 64 * 1024
+MAX_BODY_BYTES = 256 * 1024  # above the longest list of targets or workers
 
 
 class Guard:

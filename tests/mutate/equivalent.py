@@ -54,7 +54,15 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "<module>: 1 << 15 → 1 << 14": "the size of the parts that are sent",
         "_dumps: ensure_ascii=False → ensure_ascii=True": "the same JSON, escaped",
     },
+    "tb_tpuprof/serve/guard.py": {
+        "Guard.__init__: secrets.token_urlsafe(24) → secrets.token_urlsafe(48)": "a longer random token",
+    },
+    "tb_tpuprof/serve/plugin.py": {
+        "<module>: _RECHECK_SECONDS = 10.0 → _RECHECK_SECONDS = 15.0": "how often folders are looked through",
+    },
     "tb_tpuprof/serve/monitors.py": {
+        "<module>: MAX_SAMPLES = 10000 → MAX_SAMPLES = 20000": "a bound of memory",
+        "<module>: MAX_SAMPLES = 10000 → MAX_SAMPLES = 5000": "a bound of memory",
         "Monitor._watch: self._cancel.wait(0.5) → self._cancel.wait(0.75)": "how often a thread looks",
         "Monitor._watch: left_s is not None and now_s - left_s > LEFT_AFTER_S → "
         "left_s is not None and now_s - left_s >= LEFT_AFTER_S": "two readings of a clock are never equal",

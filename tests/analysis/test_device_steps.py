@@ -72,10 +72,14 @@ def test_marks_of_steps_and_of_annotations_without_work() -> None:
     assert marks.name == ("train 5", "train 6", "train 7")
     assert ((marks.start_ps / PS).tolist(), marks.end_ps / PS) == ([5, 20, 40], 90)
     assert step_marks(build([host(event("x", 3, 5)), gpu])).end_ps == 0
-    work = [e for i, length in enumerate((4, 9, 5)) for e in (event("train", 20 * i, length + 1, _r=1, step_num=i), event("w:Op", 20 * i, length))]  # fmt: skip
+    work = [
+        one
+        for i, length in enumerate((20, 20, 18))
+        for one in (event("train", 20 * i, length, _r=1, step_num=i), event("w:Op", 20 * i, 9))
+    ]
     found = step_marks(build([host(*work)]))
     assert found.name == ("train 0", "train 1", "train 2")
-    assert ((found.start_ps / PS).tolist(), found.end_ps / PS) == ([0, 20, 40], 46)
+    assert ((found.start_ps / PS).tolist(), found.end_ps / PS) == ([0, 20, 40], 58)
 
 
 def plain_spans(events: list[tuple[int, int, int]]) -> list[list[int]]:

@@ -256,7 +256,7 @@ def test_forty_children_are_drawn_separately(n: int, n_rest: int) -> None:
 def test_edges_to_the_rest_lead_to_its_item() -> None:
     hub = field(3, "a000")
     nodes = [node("Add", "a000"), *(node("Add", f"b{i:02}") + hub for i in range(MAX_CHILDREN + 4))]
-    found, tree, picture = drawn(nodes)
+    _found, _tree, picture = drawn(nodes)
     rest = picture.kind.tolist().index(2)
     assert picture.edges[0].tolist() == [0, rest, 5]
     assert sorted(picture.edges[1:, 2].tolist()) == [1] * (MAX_CHILDREN - 1)
@@ -266,7 +266,7 @@ def test_edges_to_the_rest_lead_to_its_item() -> None:
 @pytest.mark.parametrize(("n_inside", "is_open"), [(38, True), (39, True), (40, False)])
 def test_incompatible_scopes_open_while_at_most_forty_items_are_drawn(n_inside: int, is_open: bool) -> None:
     nodes = [node("PyFunc", f"bad/{i}") for i in range(n_inside)]
-    found, tree, picture = drawn(nodes)
+    _found, _tree, picture = drawn(nodes)
     assert picture.is_open.tolist()[0] == is_open
     assert len(picture) == (1 + n_inside if is_open else 1)
 
@@ -279,9 +279,9 @@ def test_no_scope_opens_beyond_240_items(n_scopes: int, n_open: int) -> None:
         for s in range(n_scopes)
         for i in range(39 if n_scopes == 5 else 39 + (s == 0))
     ]
-    found, tree, picture = drawn(nodes, None, tuple(f"s{s}" for s in range(n_scopes)))
+    _found, _tree, picture = drawn(nodes, None, tuple(f"s{s}" for s in range(n_scopes)))
     assert int(picture.is_open.sum()) == n_open
-    whole, tree_of_whole, full = drawn(
+    _whole, _tree_of_whole, full = drawn(
         [node("Add", f"s{s}/{i}") for s in range(6) for i in range(39)],
         None,
         tuple(f"s{s}" for s in range(6)),

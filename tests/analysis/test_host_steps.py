@@ -175,6 +175,11 @@ def waits(found: Steps) -> dict[str, float]:
         ([("IteratorGetNext", 10, 30), ("x:X", 15, 10)], {"input": 30, "host_compute": 5, "other": 65}, {}),
         ([("$a.py:3 work", 10, 30), ("cooking", 15, 10), ("$b.py:4 inner", 17, 5)], {"host_python": 30, "other": 65}, {"`work` (a.py:3)": 20, "`cooking`": 10}),
         ([("$a.py:3 work", 10, 30), ("$b.py:4 inner", 17, 5)], {"host_python": 30, "other": 65}, {"`work` (a.py:3)": 25, "`inner` (b.py:4)": 5}),
+        (
+            [("$contextlib.py:9 __exit__", 10, 20), ("$time sleep", 12, 5), ("$builtins next", 50, 10)],
+            {"host_python": 15, "host_wait": 5, "input": 10, "other": 65},
+            {"`__exit__` (contextlib.py:9)": 15, "`sleep` waits": 5, "`next` loads": 10},
+        ),
         ([("$a.py:3 work", 10, 30), ("$queue.py:5 get", 17, 5), ("$threading.py:5 wait", 18, 3)], {"host_python": 25, "host_wait": 5, "other": 65}, {"`work` (a.py:3)": 25, "`work` (a.py:3) waits": 5}),
     ],
 )  # fmt: skip
@@ -268,3 +273,21 @@ def test_an_annotation_without_length_marks_no_step() -> None:
     assert found.name == ("train 1", "train 2")
     assert times(found, "host_compute") == [20, 20]
     assert found.class_ps[0, TimeClass.UNKNOWN] == 30 * PS
+
+
+def test_a_loader_between_the_annotations_of_a_loop() -> None:
+    """It is the first event of its thread, and not inside of any other."""
+    main = [
+        one
+        for i in range(4)
+        for one in (
+            event("$gen.py:7 load_batch", 100 * i, 40),
+            event("train", 100 * i + 40, 60, _r=1, step_num=i),
+            event("a:A", 100 * i + 50, 10 + i),
+        )
+    ]
+    found = steps(trace_of(main=main))
+    assert (found.how, (found.start_ps / PS).tolist()) == ("loop", [40, 140, 240])
+    assert times(found, "input") == [40, 40, 40]
+    assert times(found, "host_compute") == [10, 11, 12]
+    assert [wait.title for wait in found.waits] == ["`load_batch` (gen.py:7)"]

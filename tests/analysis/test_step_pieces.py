@@ -63,7 +63,7 @@ def pytorch_trace() -> Trace:
         return event("ProfilerStep", start, length, _r=1, step_num=number)
 
     main = [
-        event("lib.py(1): warm", 0, 4), marker(10, 100, 5), event(FETCH, 15, 40), event("dataset.py(12): __getitem__", 20, 20), event(FETCH, 22, 8),
+        marker(10, 100, 5), event(FETCH, 15, 40), event("dataset.py(12): __getitem__", 20, 20), event(FETCH, 22, 8),
         event("dataset.py(30): decode", 23, 5), event("aten::mm", 60, 20), event("cudaLaunchKernel", 65, 3, correlation_id=1),
         event("cudaMemcpyAsync", 75, 2, correlation_id=3), event("gen.py(8): next_batch", 84, 20), event("cudaLaunchKernel", 88, 2, correlation_id=2),
         event("model.py(9): head", 92, 6), marker(110, 60, 6), event("gen.py(8): next_batch", 115, 30), event("sleep_lib.py(3): nap", 120, 9),
@@ -231,17 +231,21 @@ def jax_trace() -> Trace:
     """
     main = [
         event("train", 0, 50, _r=1, step_num=3), event("$loop.py:9 fit", 1, 48), event("PjitFunction(f)", 2, 20), event("launch", 3, 2, correlation_id=1),
-        event("backend_compile", 6, 5), event("$gen.py:4 batches", 25, 10), event("$time sleep", 27, 5), event("launch", 40, 2, correlation_id=2),
+        event("backend_compile", 6, 5), event("$gen.py:4 batches", 25, 10), event("DevicePutWithSharding", 27, 5), event("launch", 40, 2, correlation_id=2),
         event("train", 66, 34, _r=1, step_num=4), event("np.asarray(jax.Array)", 67, 20), event("copy", 68, 2, correlation_id=3), event("launch", 90, 2, correlation_id=4),
         event("train", 100, 20, _r=1, step_num=5), event("launch", 110, 2, correlation_id=5), event("train", 150, 10, _r=1, step_num=6), event("x:X", 151, 5),
     ]  # fmt: skip
     other = [event("H2D Dispatch", 60, 12), event("H2D Dispatch", 71, 3), event("Linearize", 78, 2), event("TransferToNot it", 82, 2), event("H2D Dispatch", 105, 0), event("TransferToX", 108, 3)]  # fmt: skip
-    launching = [event("ThreadWork", 4, 30), event("cudaLaunchKernel", 10, 2), event("Loose", 36, 5)]
+    launching = [
+        event("ThreadWork", 4, 30),
+        event("cudaLaunchKernel", 10, 2),
+        event("Loose", 36, 5, correlation_id=0),
+    ]
     stream = [
         event("gemm", 8, 10, correlation_id=1), event("gemm_bf16", 45, 20, correlation_id=2), event("MemcpyDtoH", 75, 6, correlation_id=3), event("gemm", 93, 4, correlation_id=4),
         event("gemm", 112, 30, correlation_id=5), event("lost", 200, 5),
     ]  # fmt: skip
-    lines = {"main": main, "other": other, "launching": launching}
+    lines = {"main": main, "other": other, "launching": launching, "next": [event("cuLaunchKernel", 52, 3)]}
     return build([DrawnPlane("/host:CPU", lines), DrawnPlane("/device:GPU:0", {"s": stream})])
 
 
@@ -277,7 +281,7 @@ def test_pieces_of_annotated_steps_on_a_gpu() -> None:
         (3, 5, computes, fit, "launch"), (40, 42, computes, fit, "launch"), (67, 68, computes, asarray, asarray), (68, 70, computes, "copy", "copy"),
         (70, 87, computes, asarray, asarray), (90, 92, computes, "launch", "launch"), (110, 112, computes, "launch", "launch"),
         (67, 68, copies, asarray, asarray), (68, 70, copies, "copy", "copy"), (70, 74, copies, asarray, asarray), (78, 80, copies, asarray, asarray),
-        (110, 111, copies, "launch", "launch"), (4, 10, computes, "", "ThreadWork"), (10, 12, computes, "", "cudaLaunchKernel"), (12, 34, computes, "", "ThreadWork"),
+        (110, 111, copies, "launch", "launch"), (4, 10, computes, "", "ThreadWork"), (10, 12, computes, "", "cudaLaunchKernel"), (12, 34, computes, "", "ThreadWork"), (52, 55, computes, "", "cuLaunchKernel"),
     }  # fmt: skip
     device = {
         (step, start, end, inner)
@@ -315,10 +319,10 @@ def test_steps_that_launch_ahead_of_the_device_are_dispatched(ends: tuple[int, .
         for i in range(3)
         for one in (
             event("train", 30 * i, 10, _r=1, step_num=i),
-            event("launch", 30 * i + 1, 2, correlation_id=i + 1),
+            event("launch", 30 * i + 1, 2, correlation_id=i),
         )
     ]
-    stream = [event("gemm", 30 * i + 4, end - 30 * i - 4, correlation_id=i + 1) for i, end in enumerate(ends)]
+    stream = [event("gemm", 30 * i + 4, end - 30 * i - 4, correlation_id=i) for i, end in enumerate(ends)]
     found = steps(
         build([DrawnPlane("/host:CPU", {"main": main}), DrawnPlane("/device:GPU:0", {"s": stream})])
     )
@@ -540,3 +544,30 @@ def test_eager_operations() -> None:
         event("EagerExecute", 12, 5, is_func=0),
     ]
     assert eager_ops(build([DrawnPlane("/host:CPU", {"m": stated})])).tolist() == [True, False, False]
+
+
+def test_roots_by_their_names() -> None:
+    """A batch of a model server claims before the session inside of it; a legacy context needs no stat."""
+    main = [
+        event("TraceContext", 0, 9), event("a", 1, 3), event("BatchingSessionRun", 20, 30), event("ProcessBatch", 22, 20), event("b", 25, 5), event("c", 45, 3),
+        event("OrbaxServing::ProcessBatch", 60, 9), event("d", 61, 3), event("Trace", 80, 9),
+    ]  # fmt: skip
+    found = groups(build([DrawnPlane("/host:CPU", {"main": main})]))
+    assert found.group.tolist() == [2, 2, 3, 0, 0, 3, 1, 1, -1]
+
+
+def test_cores_without_steps_and_lines_of_steps_beside_another() -> None:
+    """What a core without steps consumes leads to no event; an empty step keeps its number; of two lines of steps the last counts."""
+    main = [event("first", 0, 3), event("train", 10, 80, _r=1, step_num=0), event("send", 12, 2, _pt=1, _p=5)]
+    cores = [
+        DrawnPlane("/device:TPU:0", {"Steps": [event("s", 20, 10)], "XLA Ops": [event("op", 22, 3)]}),
+        DrawnPlane("/device:TPU:1", {"XLA Ops": [event("op", 25, 3, _ct=1, _c=5), event("op", 30, 3)]}),
+    ]
+    trace = build([DrawnPlane("/host:CPU", {"main": main}), *cores])
+    assert groups(trace).group.tolist() == [-1, 0, 0, 1, 1, -1, -1]
+    lines = {
+        "Steps": [event("s", 0, 50)], "Sparse Core Steps": [event("s", 0, 10), event("s", 10, 0), event("s", 20, 10)],
+        "XLA Ops": [event("op", 2, 3), event("op", 22, 3), event("op", 40, 3)],
+    }  # fmt: skip
+    alone = build([DrawnPlane("/device:TPU:0", lines)])
+    assert groups(alone).group.tolist() == [-1, 0, 1, 2, 0, 2, -1]

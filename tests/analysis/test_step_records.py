@@ -468,3 +468,15 @@ def test_steps_of_gpus_are_annotated_or_the_device_s(kind: str) -> None:
         assert (len(found), found.n_incomplete) == (0, 3)
     else:
         assert (found.source, (found.duration_ps // PS).tolist(), pieces) == ("device", [3, 3, 3], None)
+
+
+def test_collectives_without_annotated_steps_are_no_moments() -> None:
+    trace = build(
+        [
+            DrawnPlane("/host:CPU", {"main": [event("l", 1, 2, correlation_id=1)]}),
+            DrawnPlane("/device:GPU:0", {"a": [event("nccl", 10, 5, correlation_id=1)]}),
+        ]
+    )
+    found = clock_marks(trace)
+    assert (len(found.steps.number), len(found.collectives.number)) == (0, 0)
+    assert steps_of([1]).n_unmarked_runs == 0

@@ -350,3 +350,36 @@ def test_tasks_of_three_launches() -> None:
     assert work.n_tasks.tolist() == [2, 2, 0]
     assert work.n_lost.tolist() == [1, 0, 0]
     assert (work.thread_ps // PS).tolist() == [10 + 20, 10 + 4 + 13, 7]
+
+
+def test_a_value_passes_through_twenty_instructions_without_events() -> None:
+    """So does the search for the operation that runs a computation: through twenty calls."""
+    n = 20
+    casts = [made(10 + i, f"cast{i}", "bitcast", (9 + i if i else 1,)) for i in range(n)]
+    calls = [
+        computation(100 + i, f"c{i}", [made(1000 + i, f"call{i}", "call", (), (101 + i,))], 1000 + i)
+        for i in range(n)
+    ]
+    last = computation(100 + n, "last", [made(2000, "inside", "add")], 2000)
+    main = computation(
+        1,
+        "main",
+        [
+            made(1, "dot", "dot"),
+            *casts,
+            made(2, "tanh", "tanh", (9 + n,)),
+            made(3, "loop", "while", (2,), (100,)),
+        ],
+        3,
+    )
+    trace = trace_of(
+        {7: proto([*calls, last, main], entry=1)},
+        [op(name, 10 * i, 5) for i, name in enumerate(("dot", "tanh", "loop", "inside"))],
+    )
+    links, names = hlo_links(trace), names_of(trace)
+    found = structure(trace, links, np.arange(len(links)))
+    assert {
+        (names[a], names[b]) for a, b in zip(found.producer.tolist(), found.consumer.tolist(), strict=True)
+    } == {("dot", "tanh"), ("tanh", "loop")}
+    assert names[found.container[names.index("inside")]] == "loop"
+    assert found.runs_once_at_a_time.all()

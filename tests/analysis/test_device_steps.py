@@ -214,7 +214,7 @@ def launching_trace() -> Trace:
     ]  # fmt: skip
     first = [
         event("k", 7, 1, correlation_id=1), event("k", 35, 1, correlation_id=2), event("k", 60, 1, correlation_id=2),
-        event("k", 118, 1, correlation_id=4), event("k", 400, 1, correlation_id=7), event("k", 500, 1, correlation_id=55),
+        event("k", 118, 1, correlation_id=4), event("k", 400, 1, correlation_id=7), event("k", 500, 1, correlation_id=55), event("k", 510, 1, correlation_id=5000),
     ]  # fmt: skip
     second = [
         event("k", 52, 1, correlation_id=3),

@@ -322,3 +322,14 @@ def test_a_drawing_marks_its_center_and_frames() -> None:
     assert [node["computation"] for node in whole["nodes"]] == ["main", "main", "body"]
     assert (whole["n_cut"], whole["module"]) == (3, "jit_f")
     assert json_text(module, graph).startswith('{\n "module": "jit_f"')
+
+
+@pytest.mark.parametrize(
+    ("n_times", "n_edges", "n_hidden"), [(3900, 3900, 0), (4000, 4000, 0), (4100, 4000, 4099)]
+)
+def test_at_most_four_thousand_edges_are_drawn(n_times: int, n_edges: int, n_hidden: int) -> None:
+    """Beyond that many users they are counted with repetitions."""
+    module = module_of([instruction(1, "add", array(2)), instruction(2, "tuple", array(2), [1] * n_times)])
+    graph = around(module, "tuple.2", radius=1)
+    assert len(graph.edges) == n_edges
+    assert nodes_of(module, graph)["add.1"].n_hidden_users == n_hidden

@@ -177,13 +177,10 @@ def test_random_numbers_and_reductions_over_devices_count_each_array() -> None:
     assert not costs.flops.flags.writeable
 
 
-def test_missing_computations_and_entries() -> None:
+def test_missing_computations() -> None:
     entry = [instruction(1, "call", array(4), (), f38=(9, 2)), instruction(2, "map", array(6), [1], f38=(9,))]
     called = computation(2, "body", [instruction(5, "add", array(4))], 5)
     assert costs_of(entry, called)[1].total_flops == 4
-    nowhere = module_costs(decode_hlo(proto([computation(1, "main", entry, 2), called], entry=55), "f", 7))
-    totals = (nowhere.total_flops, nowhere.total_transcendentals, nowhere.total_bytes)
-    assert totals in ((0, 0, 0), (4, 0, 16)), "without an entry there is nothing to sum, or one is assumed"
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -30,7 +30,7 @@ from tb_tpuprof.analysis.steps.clocks import (
     clock_offsets,
     clock_sentences,
 )
-from tb_tpuprof.analysis.steps.combine import common_steps, sum_hardware
+from tb_tpuprof.analysis.steps.combine import _bounded, common_steps, sum_hardware
 from tb_tpuprof.analysis.steps.record import FirstStep, Steps, mark_input_stages, no_steps, trimmed
 from tb_tpuprof.analysis.steps.steps import host_parts, step_pieces, steps
 from tb_tpuprof.analysis.steps.waits import StepWait, waits_in_steps
@@ -480,3 +480,11 @@ def test_collectives_without_annotated_steps_are_no_moments() -> None:
     found = clock_marks(trace)
     assert (len(found.steps.number), len(found.collectives.number)) == (0, 0)
     assert steps_of([1]).n_unmarked_runs == 0
+
+
+def test_at_most_four_million_pairs_are_compared_at_once() -> None:
+    """A row with more is compared alone."""
+    million = 10**6
+    parts = _bounded(np.array([4 * million, 1, 5 * million, million, 3 * million, 1]))
+    assert [(part.start, part.stop) for part in parts] == [(0, 1), (1, 2), (2, 3), (3, 5), (5, 6)]
+    assert _bounded(np.empty(0, np.int64)) == []

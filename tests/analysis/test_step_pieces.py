@@ -1,0 +1,573 @@
+"""Pieces of GPUs' steps on traces whose every stretch is written down, the graph of causes, and groups of odd files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tb_tpuprof.analysis.steps.classes import N_CLASSES, TimeClass
+from tb_tpuprof.analysis.steps.forest import NO_LABEL, Forest
+from tb_tpuprof.analysis.steps.grouping import eager_ops, fetching_loops, groups
+from tb_tpuprof.analysis.steps.pieces import Pieces, joined, no_pieces, non_overlapping
+from tb_tpuprof.analysis.steps.pytorch import late_notice
+from tb_tpuprof.analysis.steps.pytorch_loader import loader_wait
+from tb_tpuprof.analysis.steps.steps import step_pieces, steps
+from tb_tpuprof.trace.trace import Trace
+from tests.builders import PS, DrawnEvent, DrawnPlane, build, drawing
+
+FETCH = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+Row = tuple[int, int, int, str, str, str, str]  # step, start, end, class, thread's class, its name, event
+
+
+def event(name: str, start: int, length: int, **stats: Any) -> DrawnEvent:
+    return DrawnEvent(name, start * PS, length * PS, stats)
+
+
+def rows_of(trace: Trace, pieces: Pieces) -> list[Row]:
+    def name(metadata: int) -> str:
+        return trace.strings[trace.metadata["name"][metadata]] if metadata >= 0 else ""
+
+    columns = (
+        pieces.step,
+        pieces.start // PS,
+        pieces.end // PS,
+        pieces.klass,
+        pieces.thread_class,
+        pieces.named,
+        pieces.event,
+    )
+    return sorted(
+        (
+            step,
+            start,
+            end,
+            TimeClass(klass).name,
+            TimeClass(of_thread).name,
+            name(named),
+            name(trace.events["metadata"][row]),
+        )
+        for step, start, end, klass, of_thread, named, row in zip(
+            *(column.tolist() for column in columns), strict=True
+        )
+    )
+
+
+def pytorch_trace() -> Trace:
+    """Step 5 fetches a batch (a fetch inside of another, the user's functions in it), computes on two threads and copies; the
+    function `next_batch` launches a kernel in it, so it is the model, in step 6 it is not, so it loads.
+    """
+
+    def marker(start: int, length: int, number: int) -> DrawnEvent:
+        return event("ProfilerStep", start, length, _r=1, step_num=number)
+
+    main = [
+        marker(10, 100, 5), event(FETCH, 15, 40), event("dataset.py(12): __getitem__", 20, 20), event(FETCH, 22, 8),
+        event("dataset.py(30): decode", 23, 5), event("aten::mm", 60, 20), event("cudaLaunchKernel", 65, 3, correlation_id=1),
+        event("cudaMemcpyAsync", 75, 2, correlation_id=3), event("gen.py(8): next_batch", 84, 20), event("cudaLaunchKernel", 88, 2, correlation_id=2),
+        event("model.py(9): head", 92, 6), marker(110, 60, 6), event("gen.py(8): next_batch", 115, 30), event("sleep_lib.py(3): nap", 120, 9),
+        event("<built-in function sleep>", 121, 7), event("aten::add", 150, 9), event("cudaLaunchKernel", 152, 3, correlation_id=4), marker(170, 30, 7),
+        event("aten::add", 172, 9), event("cudaLaunchKernel", 175, 3, correlation_id=5),
+    ]  # fmt: skip
+    autograd = [
+        event("MmBackward0", 70, 25),
+        event("cudaLaunchKernel", 80, 4, correlation_id=6),
+        event("Other", 120, 10),
+    ]
+    stream = [
+        event("gemm", 70, 8, correlation_id=1), event("MemcpyDtoH", 79, 5, correlation_id=3), event("gemm", 90, 10, correlation_id=2),
+        event("gemm_half", 100, 20, correlation_id=6), event("add", 158, 20, correlation_id=4), event("add", 190, 5, correlation_id=5),
+    ]  # fmt: skip
+    lines = {
+        "idle": [event("idle", 0, 1)],
+        "main": main,
+        "autograd": autograd,
+        "later": [event("x", 0, 1), event(FETCH, 60, 9)],
+    }
+    return build([DrawnPlane("/host:CPU", lines), DrawnPlane("/device:GPU:0", {"s": stream})], host="h")
+
+
+def test_steps_of_pytorch_are_charged_to_what_runs_in_them() -> None:
+    found = steps(pytorch_trace())
+    assert found.name == ("ProfilerStep 5", "ProfilerStep 6", "ProfilerStep 7")
+    assert (found.duration_ps // PS).tolist() == [100, 60, 30]
+    expected = np.zeros((3, N_CLASSES), np.int64)
+    expected[
+        0,
+        [
+            TimeClass.HOST_WAIT_INPUT,
+            TimeClass.DEVICE_TO_HOST,
+            TimeClass.DEVICE_COMPUTE_32,
+            TimeClass.DEVICE_COMPUTE_16,
+        ],
+    ] = 40, 5, 18, 10
+    expected[1, [TimeClass.DEVICE_COMPUTE_32, TimeClass.DEVICE_COMPUTE_16]] = 12, 10
+    expected[2, TimeClass.DEVICE_COMPUTE_32] = 8 + 5
+    expected[:, 0] = [100 - 73, 60 - 22, 30 - 13]
+    assert (found.class_ps // PS).tolist() == expected.tolist()
+    assert [(wait.name, wait.kind, (wait.time_ps // PS).tolist()) for wait in found.waits] == [
+        (FETCH, TimeClass.HOST_WAIT_LOADER, [40, 0, 0])
+    ]
+
+
+def test_pieces_of_pytorch_s_steps() -> None:
+    trace = pytorch_trace()
+    _, pieces = step_pieces(trace)
+    assert pieces is not None
+    waits, none, loads, computes, python = (
+        "HOST_WAIT_INPUT",
+        "UNKNOWN",
+        "HOST_WAIT_LOADER",
+        "HOST_COMPUTE",
+        "HOST_PYTHON",
+    )
+    getitem, decode, batch = "dataset.py(12): __getitem__", "dataset.py(30): decode", "gen.py(8): next_batch"
+    launch, copy, nap, asleep = (
+        "cudaLaunchKernel",
+        "cudaMemcpyAsync",
+        "sleep_lib.py(3): nap",
+        "<built-in function sleep>",
+    )
+    loader: list[Row] = [
+        (0, start, end, waits, waits, named, inner)
+        for start, end, named, inner in (
+            (15, 20, FETCH, FETCH), (20, 22, FETCH, getitem), (22, 23, FETCH, FETCH), (23, 28, decode, decode), (28, 30, FETCH, FETCH), (30, 40, FETCH, getitem),
+            (40, 55, FETCH, FETCH),
+        )
+    ]  # fmt: skip
+    own: list[Row] = [
+        (step, start, end, none, klass, named, inner)
+        for step, start, end, klass, named, inner in (
+            (0, 60, 65, computes, "aten::mm", "aten::mm"), (0, 65, 68, computes, launch, launch), (0, 68, 75, computes, "aten::mm", "aten::mm"),
+            (0, 75, 77, computes, copy, copy), (0, 77, 80, computes, "aten::mm", "aten::mm"), (0, 84, 88, python, batch, batch), (0, 88, 90, computes, batch, launch),
+            (0, 90, 92, python, batch, batch), (0, 92, 98, python, batch, "model.py(9): head"), (0, 98, 104, python, batch, batch),
+            (1, 115, 120, loads, batch, batch), (1, 120, 121, loads, batch, nap), (1, 121, 128, loads, batch, asleep), (1, 128, 129, loads, batch, nap),
+            (1, 129, 145, loads, batch, batch), (1, 150, 152, computes, "aten::add", "aten::add"), (1, 152, 155, computes, launch, launch),
+            (1, 155, 159, computes, "aten::add", "aten::add"), (2, 172, 175, computes, "aten::add", "aten::add"), (2, 175, 178, computes, launch, launch),
+            (2, 178, 181, computes, "aten::add", "aten::add"),
+        )
+    ]  # fmt: skip
+    backward: list[Row] = [
+        (0, start, end, none, computes, "", inner)
+        for start, end, inner in ((70, 80, "MmBackward0"), (80, 84, launch), (84, 95, "MmBackward0"))
+    ]
+    full, half = "DEVICE_COMPUTE_32", "DEVICE_COMPUTE_16"
+    device: list[Row] = [
+        (step, start, end, klass, klass, "", name)
+        for step, start, end, klass, name in (
+            (0, 70, 78, full, "gemm"), (0, 79, 84, "DEVICE_TO_HOST", copy), (0, 90, 100, full, "gemm"), (0, 100, 110, half, "gemm_half"),
+            (1, 110, 120, half, "gemm_half"), (1, 158, 170, full, "add"), (2, 170, 178, full, "add"), (2, 190, 195, full, "add"),
+        )
+    ]  # fmt: skip
+    assert rows_of(trace, pieces) == sorted([*loader, *own, *backward, *device])
+
+
+def test_the_loader_of_the_shown_steps() -> None:
+    """40 of 190 in one of three steps; with a kernel from 30 to 45 in it 15 of them are hidden."""
+    wait = loader_wait(pytorch_trace())
+    assert wait is not None
+    assert (wait.name, wait.n_steps, wait.total_ps // PS, wait.hidden_ps // PS, wait.steps_ps // PS) == (
+        FETCH,
+        1,
+        40,
+        0,
+        190,
+    )
+    assert (wait.fraction, wait.is_in_process) == (pytest.approx(40 / 190), True)
+    main = [
+        event("ProfilerStep", 0, 100, _r=1, step_num=0), event(FETCH, 10, 40), event("dataloader.py(9): __next__", 60, 10), event("l", 90, 5, correlation_id=1),
+        event("ProfilerStep", 100, 50, _r=1, step_num=1), event("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", 95, 50), event("m", 146, 1, correlation_id=2),
+    ]  # fmt: skip
+    stream = [
+        event("k", 30, 15, correlation_id=1),
+        event("MemcpyHtoD", 45, 3, correlation_id=1),
+        event("k", 120, 10, correlation_id=2),
+    ]
+    trace = build(
+        [
+            DrawnPlane("/host:CPU", {"main": sorted(main, key=lambda one: (one.start_ps, -one.duration_ps))}),
+            DrawnPlane("/device:GPU:0", {"s": stream}),
+        ]
+    )
+    both = loader_wait(trace)
+    assert both is not None
+    assert (both.n_steps, both.total_ps // PS, both.hidden_ps // PS, both.steps_ps // PS) == (
+        2,
+        40 + 50,
+        15 + 10,
+        150,
+    )
+    assert both.name.startswith("enumerate(DataLoader)#_Multi")
+    assert loader_wait(drawing("main  [x]")) is None
+
+
+@pytest.mark.parametrize(("length", "is_late"), [(18, False), (19, True), (30, True)])
+def test_devices_that_work_for_a_tenth_of_the_steps_after_them_are_late(length: int, is_late: bool) -> None:
+    """Steps of 190; a kernel of theirs runs from 191 on, after the last step's end at 200 for at least `length`."""
+    trace = pytorch_trace()
+    host = [
+        DrawnEvent("ProfilerStep", start * PS, size * PS, {"_r": 1, "step_num": i})
+        for i, (start, size) in enumerate(((10, 100), (110, 60), (170, 30)))
+    ]
+    launches = [event("l", 175, 3, correlation_id=1)]
+    stream = [
+        event("k", 191, 9 + length, correlation_id=1),
+        event("k", 195, 7, correlation_id=1),
+        event("stray", 400, 500, correlation_id=9),
+    ]
+    late = build(
+        [DrawnPlane("/host:CPU", {"main": [*host, *launches]}), DrawnPlane("/device:GPU:0", {"s": stream})]
+    )
+    notices = late_notice(late)
+    assert [f"for {length:.1f} µs after" in notice.message for notice in notices] == [True] * is_late
+    assert late_notice(trace) == ()
+    assert late_notice(drawing("main  [x]")) == ()
+
+
+def jax_trace() -> Trace:
+    """Annotated steps on a GPU: 3 compiles and loads, 4 waits for a copy that another thread prepares, 5 runs past its end, 6 only
+    runs on the host.
+    """
+    main = [
+        event("train", 0, 50, _r=1, step_num=3), event("$loop.py:9 fit", 1, 48), event("PjitFunction(f)", 2, 20), event("launch", 3, 2, correlation_id=1),
+        event("backend_compile", 6, 5), event("$gen.py:4 batches", 25, 10), event("DevicePutWithSharding", 27, 5), event("launch", 40, 2, correlation_id=2),
+        event("train", 66, 34, _r=1, step_num=4), event("np.asarray(jax.Array)", 67, 20), event("copy", 68, 2, correlation_id=3), event("launch", 90, 2, correlation_id=4),
+        event("train", 100, 20, _r=1, step_num=5), event("launch", 110, 2, correlation_id=5), event("train", 150, 10, _r=1, step_num=6), event("x:X", 151, 5),
+    ]  # fmt: skip
+    other = [event("H2D Dispatch", 60, 12), event("H2D Dispatch", 71, 3), event("Linearize", 78, 2), event("TransferToNot it", 82, 2), event("H2D Dispatch", 105, 0), event("TransferToX", 108, 3)]  # fmt: skip
+    launching = [
+        event("ThreadWork", 4, 30),
+        event("cudaLaunchKernel", 10, 2),
+        event("Loose", 36, 5, correlation_id=0),
+    ]
+    stream = [
+        event("gemm", 8, 10, correlation_id=1), event("gemm_bf16", 45, 20, correlation_id=2), event("MemcpyDtoH", 75, 6, correlation_id=3), event("gemm", 93, 4, correlation_id=4),
+        event("gemm", 112, 30, correlation_id=5), event("lost", 200, 5),
+    ]  # fmt: skip
+    lines = {"main": main, "other": other, "launching": launching, "next": [event("cuLaunchKernel", 52, 3)]}
+    return build([DrawnPlane("/host:CPU", lines), DrawnPlane("/device:GPU:0", {"s": stream})])
+
+
+def test_pieces_of_annotated_steps_on_a_gpu() -> None:
+    trace = jax_trace()
+    found, pieces = step_pieces(trace)
+    assert (found.name, found.how, found.n_incomplete) == (("train 3", "train 4", "train 5"), "annotated", 0)
+    assert ((found.start_ps // PS).tolist(), (found.duration_ps // PS).tolist()) == (
+        [0, 66, 100],
+        [65, 34, 42],
+    )
+    times = [
+        {TimeClass(k).name: int(time) // PS for k, time in enumerate(row) if time} for row in found.class_ps
+    ]
+    assert times == [
+        {"UNKNOWN": 65 - 60, "HOST_PYTHON": 12, "HOST_WAIT_LOADER": 10, "HOST_COMPILE": 8, "DEVICE_COMPUTE_32": 10, "DEVICE_COMPUTE_16": 20},
+        {"UNKNOWN": 24, "DEVICE_TO_HOST": 6, "DEVICE_COMPUTE_32": 4}, {"UNKNOWN": 12, "DEVICE_COMPUTE_32": 30},
+    ]  # fmt: skip
+    assert [(wait.name, (wait.time_ps // PS).tolist()) for wait in found.waits] == [
+        ("fit", [12, 0, 0]),
+        ("batches", [10, 0, 0]),
+    ]
+    assert pieces is not None
+    rows = rows_of(trace, pieces)
+    fit, asarray = "$loop.py:9 fit", "np.asarray(jax.Array)"
+    idle = {
+        (start, end, klass, named, inner)
+        for _, start, end, of_device, klass, named, inner in rows
+        if of_device == "UNKNOWN"
+    }
+    computes, copies = "HOST_COMPUTE", "HOST_TO_DEVICE"
+    assert idle == {
+        (3, 5, computes, fit, "launch"), (40, 42, computes, fit, "launch"), (67, 68, computes, asarray, asarray), (68, 70, computes, "copy", "copy"),
+        (70, 87, computes, asarray, asarray), (90, 92, computes, "launch", "launch"), (110, 112, computes, "launch", "launch"),
+        (67, 68, copies, asarray, asarray), (68, 70, copies, "copy", "copy"), (70, 74, copies, asarray, asarray), (78, 80, copies, asarray, asarray),
+        (110, 111, copies, "launch", "launch"), (4, 10, computes, "", "ThreadWork"), (10, 12, computes, "", "cudaLaunchKernel"), (12, 34, computes, "", "ThreadWork"), (52, 55, computes, "", "cuLaunchKernel"),
+    }  # fmt: skip
+    device = {
+        (step, start, end, inner)
+        for step, start, end, klass, _, named, inner in rows
+        if klass.startswith("DEVICE")
+    }
+    assert device == {
+        (0, 8, 18, "gemm"),
+        (0, 45, 65, "gemm_bf16"),
+        (1, 75, 81, "copy"),
+        (1, 93, 97, "gemm"),
+        (2, 112, 142, "gemm"),
+    }
+    host = [(start, end, klass) for _, start, end, klass, _, _, _ in rows if klass.startswith("HOST")]
+    python, compiles, loads = "HOST_PYTHON", "HOST_COMPILE", "HOST_WAIT_LOADER"
+    assert host == [
+        (1, 2, python), (2, 3, compiles), (5, 6, compiles), (6, 11, compiles), (11, 22, compiles), (22, 25, python), (25, 27, loads), (27, 32, loads), (32, 35, loads),
+        (35, 40, python), (42, 49, python),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("ends", "how"),
+    [
+        ((20, 45, 72), "annotated"),
+        ((31, 45, 72), "annotated"),
+        ((31, 64, 72), "dispatched"),
+        ((31, 64, 95), "dispatched"),
+    ],
+)
+def test_steps_that_launch_ahead_of_the_device_are_dispatched(ends: tuple[int, ...], how: str) -> None:
+    """Steps begin at 0, 30 and 60 and end at 10, 40 and 70; more than half of their work must end after the next one begins."""
+    main = [
+        one
+        for i in range(3)
+        for one in (
+            event("train", 30 * i, 10, _r=1, step_num=i),
+            event("launch", 30 * i + 1, 2, correlation_id=i),
+        )
+    ]
+    stream = [event("gemm", 30 * i + 4, end - 30 * i - 4, correlation_id=i) for i, end in enumerate(ends)]
+    found = steps(
+        build([DrawnPlane("/host:CPU", {"main": main}), DrawnPlane("/device:GPU:0", {"s": stream})])
+    )
+    assert found.how == how
+    last = np.maximum.accumulate([max(end, 30 * i + 10) for i, end in enumerate(ends)]).tolist()
+    starts = [max(30 * i, *last[:i]) if i else 0 for i in range(3)]
+    kept = [i for i in range(3) if last[i] > starts[i]]
+    assert (found.start_ps // PS).tolist() == [starts[i] for i in kept]
+    assert (found.duration_ps // PS).tolist() == [last[i] - starts[i] for i in kept]
+
+
+def forest_of(n: int, edges: list[tuple[int, int]]) -> Forest:
+    ordered = sorted(edges, key=lambda edge: edge[0])
+    source, target = (np.array([edge[side] for edge in ordered], np.int64) for side in (0, 1))
+    offsets = np.append(0, np.cumsum(np.bincount(source, minlength=n))).astype(np.int64)
+    return Forest(10 * np.arange(n), np.arange(n, dtype=np.int32), offsets, target, source)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_labels_spread_along_random_edges(seed: int) -> None:
+    """The smallest label that reaches a node wins; a label that a node has already is only replaced by a smaller one."""
+    draw, n = np.random.default_rng(seed), 12
+    edges = [tuple(edge) for edge in draw.integers(0, n, (int(draw.integers(0, 22)), 2)).tolist()]
+    tree = forest_of(n, edges)
+    reach = [{i} for i in range(n)]
+    for _ in range(n):
+        for a, b in edges:
+            for nodes in reach:
+                if a in nodes:
+                    nodes.add(b)
+    labels, expected = tree.no_labels(), [None] * n
+    assert labels.tolist() == [NO_LABEL] * n
+    for first in (0, 5):
+        roots = draw.choice(n, 3, replace=False)
+        given = first + draw.permutation(3)
+        labels = tree.claim(given.astype(np.int64), 10 * roots, labels)
+        for root, label in sorted(zip(roots.tolist(), given.tolist(), strict=True), key=lambda pair: pair[1]):
+            for node in reach[root] if expected[root] is None or label < expected[root] else ():
+                expected[node] = label if expected[node] is None else min(expected[node], label)
+    assert tree.label_of(10 * np.arange(n), labels).tolist() == [
+        -1 if label is None else label for label in expected
+    ]
+    candidates = draw.choice(n, 5, replace=False)
+    found = tree.has_ancestor_among(10 * candidates)
+    assert found.tolist() == [
+        any(other != node and node in reach[other] for other in candidates.tolist())
+        for node in candidates.tolist()
+    ]
+    assert tree.spread(labels).tolist() == [-1 if label is None else label for label in expected]
+
+
+def test_windows_that_overlap_are_split_into_groups() -> None:
+    opens, closes = np.array([0, 5, 10, 12, 3]), np.array([10, 12, 20, 15, 4])
+    assert [rows.tolist() for rows in non_overlapping(opens, closes)] == [[0, 2], [4, 1, 3]]
+    assert [rows.tolist() for rows in non_overlapping(opens[[2, 0]], closes[[2, 0]])] == [[1, 0]]
+    assert [rows.tolist() for rows in non_overlapping(opens[:0], closes[:0])] == [[]]
+
+
+def pieces_of(*rows: tuple[int, int, int, int]) -> Pieces:
+    start, end, klass, step = (np.array(column, np.int64) for column in zip(*rows, strict=True))
+    return Pieces(
+        start, end, klass.astype(np.uint8), step, -np.ones(len(rows), np.int64), np.arange(len(rows))
+    )
+
+
+def test_pieces_of_other_threads_are_charged_to_the_highest_code() -> None:
+    pieces = pieces_of((0, 10, 4, 0), (5, 20, 5, 0), (30, 45, 4, 1), (32, 40, 6, 1), (41, 44, 6, 1))
+    time, longest = pieces.charged(np.array([1, 2, 1, 3, 3]), (np.array([0, 28]), np.array([25, 50])), 4)
+    assert time.tolist() == [[5, 5, 15, 0], [22 - 15, 4, 0, 11]]
+    assert longest[:, 1:].tolist() == [[2, 1, 2], [30, 5, 32], [45, 20, 40]], (
+        "number, start and end of the longest"
+    )
+    without, _ = pieces.charged(np.array([1, -1, 1, 3, 3]), (np.array([0, 28]), np.array([25, 50])), 4)
+    assert without.tolist()[0] == [15, 10, 0, 0]
+    spread = pieces.spread(np.array([1, -1, 1, 3, -1]))
+    assert spread.start.tolist() == [0, 30, 32]
+    chosen = joined([pieces, pieces_of((7, 9, 1, 2))]).of_steps(np.array([50, 60, 70]), np.array([70, 60]))
+    assert (chosen.start.tolist(), chosen.step.tolist()) == ([30, 32, 41, 7], [1, 1, 1, 0])
+    assert (
+        len(no_pieces()),
+        len(joined([no_pieces(), pieces])),
+        pieces.thread_class is pieces.klass,
+        pieces.last is pieces.event,
+    ) == (0, 5, True, True)
+
+
+def test_groups_that_a_file_states() -> None:
+    main = [
+        event("a", 0, 5, group_id=2, step_name="train 2"), event("b", 6, 5, group_id=-7), event("c", 12, 5, group_id=2**40), event("d", 18, 5, group_id=0, step_name=""),
+        event("e", 24, 5), event("f", 30, 5, group_id=2),
+    ]  # fmt: skip
+    found = groups(build([DrawnPlane("/host:CPU", {"main": main})]))
+    assert found.group.tolist() == [2, -1, 2**31 - 1, 0, -1, 2]
+    assert found.names == {2: "train 2", 0: "", 2**31 - 1: str(2**31 - 1)}
+    assert found.named_roots.tolist() == [0]
+    assert [found.step_name(number) for number in (-1, 0, 2, 77)] == ["", "", "train 2", "77"]
+    assert not found.has_loop_ops
+
+
+def test_numbers_of_groups_come_from_the_root_or_what_encloses_it() -> None:
+    main = [
+        event("own", 0, 5, _r=1, iter_num=7, step_num=3), event("outer", 10, 50, step_num=9), event("between", 11, 40), event("inner", 12, 5, _r=1),
+        event("iterations", 70, 20, iter_num=4), event("low", 71, 5, _r=1), event("zero", 100, 5, _r=1, step_num=0), event("none", 110, 5, _r=1),
+        event("FunctionRun", 120, 5, _r=1, step_num=8), event("SessionRun", 130, 5, _r=1, graph_type="train"),
+    ]  # fmt: skip
+    found = groups(build([DrawnPlane("/host:CPU", {"main": main})]))
+    assert found.names == {
+        0: "own 7",
+        1: "inner 9",
+        2: "low 4",
+        3: "zero 0",
+        4: "none 4",
+        5: "8",
+        6: "train 6",
+    }
+    assert found.named_roots.tolist() == [0, 3, 5, 6, 7]
+
+
+EXECUTOR = "ExecutorState::Process"
+
+
+def iterations(first: int, step_id: int, n: int) -> list[DrawnEvent]:
+    return [event(EXECUTOR, first + 10 * i, 5, id=step_id, iter_num=i // 2) for i in range(2 * n)]
+
+
+@pytest.mark.parametrize(
+    ("marker", "gpu", "is_loop"),
+    [
+        (None, False, True),
+        ("train", False, False),
+        ("train", True, False),
+        ("FunctionRun", False, False),
+        ("FunctionRun", True, True),
+        (None, True, True),
+    ],
+)
+def test_iterations_are_steps_unless_the_user_marks_them(
+    marker: str | None, gpu: bool, is_loop: bool
+) -> None:
+    """Three iterations of two events each; a function's run marks steps only where no device does."""
+    main = (
+        ([event(marker, 0, 200, _r=1, step_num=5)] if marker else [])
+        + iterations(10, 3, 3)
+        + [event("x", 300, 5)]
+    )
+    planes = [DrawnPlane("/host:CPU", {"main": main})] + (
+        [DrawnPlane("/device:GPU:0", {"s": [event("k", 0, 1)]})] if gpu else []
+    )
+    group = groups(build(planes)).group.tolist()
+    own = group[1:7] if marker else group[:6]
+    assert own == ([0, 0, 1, 1, 2, 2] if is_loop else [0] * 6)
+    assert group[len(main) - 1] == -1
+
+
+def test_functions_that_tf_data_runs_are_no_steps() -> None:
+    data = [event("InstantiatedCapturedFunction::Run", 0, 9, id=4), *iterations(100, 4, 2)]
+    other = [
+        *iterations(500, 9, 2),
+        *iterations(700, 8, 1),
+        event(EXECUTOR, 900, 5, iter_num=3),
+        event(EXECUTOR, 910, 5, id=9),
+    ]
+    trace = build([DrawnPlane("/host:CPU", {"data": data, "other": other})])
+    assert groups(trace).group.tolist() == [*[-1] * 5, 0, 0, 1, 1, *[-1] * 4]
+    root = build(
+        [
+            DrawnPlane(
+                "/host:CPU",
+                {
+                    "data": [
+                        *data[:1],
+                        event("FunctionRun", 20, 9, _r=1, id=4),
+                        event("FunctionRun", 40, 9, _r=1, id=6),
+                    ]
+                },
+            )
+        ]
+    )
+    assert groups(root).group.tolist() == [-1, -1, 0]
+
+
+def test_loops_that_fetch_their_own_data() -> None:
+    fetch = "IteratorGetNextOp::DoCompute"
+    pool = [
+        *iterations(0, 3, 2),
+        event(fetch, 200, 3, id=3, iter_num=0),
+        event(fetch, 210, 3, id=3, iter_num=1),
+        event(fetch, 220, 3, id=77, iter_num=5),
+    ]
+    assert (fetching_loops(build([DrawnPlane("/host:CPU", {"p": pool})]))).tolist() == [4, 5]
+    once = [
+        *iterations(0, 3, 2),
+        event(fetch, 200, 3, id=3, iter_num=0),
+        event("ReduceIterator::Root::Scan", 300, 9),
+        event("ReduceIterator::Root", 310, 9),
+        event("Other::Scan", 320, 2),
+    ]
+    assert fetching_loops(build([DrawnPlane("/host:CPU", {"p": once})])).tolist() == [5]
+
+
+def test_eager_operations() -> None:
+    main = [
+        event("EagerExecute", 0, 20, is_func=0), event("inner", 1, 5), event("EagerExecute", 30, 20, is_func=1), event("called", 31, 5),
+        event("EagerExecute", 32, 2, is_func=0), event("other", 60, 9, is_func=0),
+    ]  # fmt: skip
+    assert eager_ops(build([DrawnPlane("/host:CPU", {"m": main})])).tolist() == [
+        True,
+        True,
+        False,
+        False,
+        True,
+        False,
+    ]
+    calls = [event("EagerExecute", 0, 20, is_func=1), event("x", 1, 3)]
+    assert not eager_ops(build([DrawnPlane("/host:CPU", {"m": calls})])).any()
+    stated = [
+        event("a", 0, 5, is_eager=1),
+        event("b", 6, 5, is_eager=0),
+        event("EagerExecute", 12, 5, is_func=0),
+    ]
+    assert eager_ops(build([DrawnPlane("/host:CPU", {"m": stated})])).tolist() == [True, False, False]
+
+
+def test_roots_by_their_names() -> None:
+    """A batch of a model server claims before the session inside of it; a legacy context needs no stat."""
+    main = [
+        event("TraceContext", 0, 9), event("a", 1, 3), event("BatchingSessionRun", 20, 30), event("ProcessBatch", 22, 20), event("b", 25, 5), event("c", 45, 3),
+        event("OrbaxServing::ProcessBatch", 60, 9), event("d", 61, 3), event("Trace", 80, 9),
+    ]  # fmt: skip
+    found = groups(build([DrawnPlane("/host:CPU", {"main": main})]))
+    assert found.group.tolist() == [2, 2, 3, 0, 0, 3, 1, 1, -1]
+
+
+def test_cores_without_steps_and_lines_of_steps_beside_another() -> None:
+    """What a core without steps consumes leads to no event; an empty step keeps its number; of two lines of steps the last counts."""
+    main = [event("first", 0, 3), event("train", 10, 80, _r=1, step_num=0), event("send", 12, 2, _pt=1, _p=5)]
+    cores = [
+        DrawnPlane("/device:TPU:0", {"Steps": [event("s", 20, 10)], "XLA Ops": [event("op", 22, 3)]}),
+        DrawnPlane("/device:TPU:1", {"XLA Ops": [event("op", 25, 3, _ct=1, _c=5), event("op", 30, 3)]}),
+    ]
+    trace = build([DrawnPlane("/host:CPU", {"main": main}), *cores])
+    assert groups(trace).group.tolist() == [-1, 0, 0, 1, 1, -1, -1]
+    lines = {
+        "Steps": [event("s", 0, 50)], "Sparse Core Steps": [event("s", 0, 10), event("s", 10, 0), event("s", 20, 10)],
+        "XLA Ops": [event("op", 2, 3), event("op", 22, 3), event("op", 40, 3)],
+    }  # fmt: skip
+    alone = build([DrawnPlane("/device:TPU:0", lines)])
+    assert groups(alone).group.tolist() == [-1, 0, 1, 2, 0, 2, -1]

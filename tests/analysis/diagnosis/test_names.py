@@ -40,6 +40,12 @@ def test_the_file_of_a_frame_gives_its_origin(file: str, origin: Origin) -> None
     assert origin_of(Frame("f", file, 3)) == origin
 
 
+def test_origins_are_distinct_and_frames_are_the_last_of_them() -> None:
+    frames = [Origin.USER, Origin.BUILTIN, Origin.LIBRARY, Origin.FRAMEWORK, Origin.COMMON]
+    assert list(Origin) == [Origin.RUNTIME, Origin.ANNOTATION, *frames]
+    assert [int(one) for one in Origin] == list(range(7))
+
+
 def test_every_number_of_a_cause_is_its_place() -> None:
     assert CAUSES[0] is None
     assert list(CAUSES[1:]) == list(Cause)

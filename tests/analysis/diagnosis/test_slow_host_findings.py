@@ -165,3 +165,46 @@ def test_a_host_with_less_of_every_cause_names_no_contention() -> None:
     waits = part(Cause.INPUT, *[20] * N)
     (one,) = compared(*others(), host("c", 153, busy, waits))
     assert one.cause == Cause.INPUT
+
+
+def test_the_mean_step_decides_of_few() -> None:
+    """`c` takes 100, 100 and 259 µs: 153 on average."""
+    steps_us = (100, 100, 259)
+    uneven = evidence(part(Cause.COMPUTE, *steps_us), host="c", steps_us=steps_us)
+    (one,) = compared(*others(), uneven)
+    assert one.sentence.startswith("`c` is slower than the other hosts: its own work takes 50.0 µs")
+    level = [replace(host(name, own), duration_ps=columns(*times)) for name, own, times in (
+        ("a", 100, (100, 100, 100)), ("b", 102, (102, 102, 102)), ("d", 104, (104, 104, 104)),
+        ("e", 103, (50, 50, 209)),
+    )]  # fmt: skip
+    assert compared(*level) == []
+
+
+@pytest.mark.parametrize(("n", "slow"), [(4, []), (5, ["b"])])
+def test_steps_are_compared_one_by_one_from_five_on(n: int, slow: list[str]) -> None:
+    """Of two hosts, none is an outlier."""
+    hosts = [
+        evidence(part(Cause.COMPUTE, *[own] * n), host=name, steps_us=[own] * n)
+        for name, own in (("a", 100), ("b", 200))
+    ]
+    found = slow_hosts(hosts, [[], []], [slice(0, n)] * 2)
+    assert [one.culprit.name for one in found] == slow
+
+
+def test_causes_are_compared_with_the_median_of_the_others() -> None:
+    """They wait 0, 0 and 60 µs for data, `c` 50: more than half of its 97 µs more."""
+    waits = [part(Cause.INPUT, *[time] * N) for time in (0, 0, 60, 50)]
+    own = (100, 102, 104, 200)
+    hosts = [host(name, time, wait) for name, time, wait in zip("abdc", own, waits, strict=True)]
+    python = part(Cause.PYTHON, *[47] * N)
+    hosts[3] = host("c", 200, waits[3], python)
+    (one,) = compared(*hosts)
+    assert (one.cause, "most of it in waits for data" in one.sentence) == (Cause.INPUT, True)
+
+
+def test_the_first_hosts_step_is_what_a_gain_is_compared_with() -> None:
+    """49 µs are 1% of a step of 4900 µs, however short the other hosts' steps are."""
+    for first_us, n in ((4900, 1), (4901, 0)):
+        first = host("a", 100, exchange_us=first_us - 100)
+        rest = [host(name, own, exchange_us=10) for name, own in (("b", 102), ("d", 104), ("c", 153))]
+        assert len(compared(first, *rest)) == n

@@ -185,12 +185,14 @@ def test_periods_and_computing_of_hosts_that_wait_for_others() -> None:
     other = evidence(computing, host="other", periods=(waits, period(Cause.COMPUTE, 3)))
     own = evidence(computing, host="own", periods=(waits, period(Cause.COMPUTE, 5, programs=("eval",))))
     saving = evidence(computing, host="saving", periods=(waits, period(Cause.PYTHON, 7)))
-    results = without_waits_for_others([slow, fast, other, own, saving])
-    assert [len(one.periods) for one in results] == [2, 0, 1, 1, 1]
+    alone = evidence(computing, host="alone", periods=(period(Cause.PYTHON, 7),))
+    results = without_waits_for_others([slow, fast, other, own, saving, alone])
+    assert [len(one.periods) for one in results] == [2, 0, 1, 1, 1, 1]
     assert [[one_part.cause for one_part in one.parts] for one in results] == [
         [Cause.PERIODIC],
         [Cause.COMPUTE, Cause.PERIODIC, Cause.PYTHON],
         [Cause.PERIODIC],
         [Cause.PERIODIC],
         [Cause.COMPUTE],
+        [Cause.PERIODIC],
     ]

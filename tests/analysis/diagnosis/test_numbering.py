@@ -87,6 +87,19 @@ DRAWINGS = {
             "f": HANDED | {"_c": 3},
         },
     ),
+    "compiling elsewhere": Drawing(
+        """
+        main  [train                   ][train               ]
+        main  [o]  [g ]                  [o]    [h ]
+        pool        [c        ]           [x ]     [c  ]
+        """,
+        {"o": "send", "x": "dot:Dot"},
+        {
+            "o": [{"_pt": 1, "_p": 1}, {"_pt": 1, "_p": 2}],
+            "c": [HANDED | {"_c": 1}, HANDED | {"_c": 2}],
+            "x": HANDED | {"_c": 2},
+        },
+    ),
     "waits": Drawing(
         """
         main  [train                        ][train                     ][train      ]

@@ -23,6 +23,8 @@ from tb_tpuprof.analysis.kernels.kernels import Kernels
 from tb_tpuprof.analysis.kernels.launch import Launch
 from tb_tpuprof.analysis.ops.hlo_record import HloOps, words_of
 from tb_tpuprof.analysis.ops.roofline import Roofs
+from tb_tpuprof.analysis.steps.classes import TimeClass
+from tb_tpuprof.analysis.steps.pieces import Pieces
 from tb_tpuprof.trace.trace import Trace
 from tests.builders import DrawnEvent, DrawnPlane, build, drawing
 
@@ -172,7 +174,7 @@ def test_no_operations_match_nothing() -> None:
 
 
 def test_operations_that_compute_with_the_fractions_that_they_reach(peaks: Any) -> None:
-    """By self time; what moves, waits, exchanges, contains or runs on SparseCores is left out."""
+    """By self time; what waits, exchanges, contains or runs on SparseCores is left out."""
     ops = ops_of(
         Op("short.1", "loop fusion", 40, time_ps=60, n=3, flops=12, hbm=60),
         Op("long.2", "convolution fusion", 30, time_ps=4 * LONG, n=2, flops=2.4 * LONG, hbm=4.8 * LONG),
@@ -347,3 +349,134 @@ def test_evidence_of_one_step_keeps_only_what_holds_for_it() -> None:
     )
     assert (one.n_multiprocessors, one.moves) == (0, Group())
     assert math.isnan(one.flops_fraction)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Steps: how long each spends in collectives."""
+
+    collectives: tuple[int, ...]
+
+    def category_ps(self, name: str) -> np.ndarray:
+        assert name == "device_collectives"
+        return np.array(self.collectives)
+
+
+def gpu(monkeypatch: pytest.MonkeyPatch, kernels: Kernels, ops: HloOps) -> DeviceEvidence:
+    """The evidence of a GPU that computes for 300 ps of a step, and is in collectives for 40 on average."""
+    for name, value in (
+        ("kernels", kernels),
+        ("_moves", Group(1.0, 1, "aten::copy_", 1.0)),
+        ("_exchanges", ()),
+        ("_runtime_calls", (("cudaFree", 5.0),)),
+        ("_kernels_per_step", 7.5),
+        ("_multiprocessors", 132),
+    ):
+        monkeypatch.setattr(module, name, lambda *_, value=value: value)
+    return module._of_gpu(TRACE, ops, Columns((10, 30, 80)), 500.0, 300.0)  # type: ignore[arg-type]
+
+
+def test_the_evidence_of_a_gpu_without_compiled_programs(monkeypatch: pytest.MonkeyPatch, peaks: Any) -> None:
+    """Kernels other than collectives take 900 ps of the trace: a time in the step is a third of that."""
+    used = np.array([False, True, False, False, False])
+    half = ("half_gemm_fp16", *KERNELS.name[1:])
+    kernels = replace(KERNELS, name=half, uses_tensor_cores=used)
+    evidence = gpu(monkeypatch, kernels, ops_of())
+    assert (evidence.busy_ps, evidence.compute_ps, evidence.n_kernels) == (500.0, 300.0, 7.5)
+    assert (evidence.n_multiprocessors, evidence.runtime_calls) == (132, (("cudaFree", 5.0),))
+    assert [one.time_ps for one in evidence.kernels] == pytest.approx([400 / 3, 100, 50, 50 / 3])
+    assert evidence.moves == Group(1.0, 1, "aten::copy_", 1.0)
+    assert evidence.remat == Group()
+    assert (evidence.ops, evidence.sources) == ((), ("", ""))
+    assert math.isnan(evidence.flops_fraction)
+    assert evidence.collectives == Group(pytest.approx(40.0), 1, "nccl:all_reduce", pytest.approx(40.0))
+    # Of 32 bits without tensor cores: the collective, the other product and what names no operation.
+    assert evidence.wide.time_ps == pytest.approx((200 + 150 + 50) / 3)
+    assert (evidence.wide.n, evidence.wide.top) == (3, "nccl:all_reduce")
+    none = gpu(monkeypatch, replace(kernels, is_eligible=~np.ones(5, np.bool_)), ops_of())
+    assert none.wide == Group()
+
+
+def test_the_evidence_of_a_gpu_with_compiled_programs(monkeypatch: pytest.MonkeyPatch, peaks: Any) -> None:
+    """Operations and kernels are scaled by the longer of their times in the trace: 1200 or 900 ps."""
+    ops = ops_of(
+        Op("fusion.1", "loop fusion", 700, flops=600, hbm=1200),
+        Op("copy.2", "copy", 300),
+        Op("fusion.3.remat", "loop fusion", 200),
+    )
+    evidence = gpu(monkeypatch, KERNELS, ops)
+    assert (evidence.flops_fraction, evidence.hbm_fraction) == (pytest.approx(0.25), pytest.approx(0.25))
+    assert evidence.moves == Group(75.0, 1, "copy.2", 75.0)
+    assert evidence.remat == Group(50.0, 1, "fusion.3.remat", 50.0)
+    assert [one.time_ps for one in evidence.ops] == [175.0, 75.0, 50.0]
+    assert evidence.kernels[0].time_ps == 100.0
+    fewer = gpu(monkeypatch, KERNELS, ops_of(Op("copy.2", "copy", 90)))
+    assert fewer.moves == Group(pytest.approx(30.0), 1, "copy.2", pytest.approx(30.0))
+    empty = gpu(monkeypatch, KERNELS, ops_of(Op("copy.2", "copy", 0, time_ps=5)))
+    assert (empty.moves.top, empty.ops) == ("aten::copy_", ())
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """Operations of PyTorch."""
+
+    name: tuple[str, ...]
+    self_ps: np.ndarray
+
+    @property
+    def busy_ps(self) -> int:
+        return int(self.self_ps.sum())
+
+
+@dataclass(frozen=True)
+class Stats:
+    device: Metrics
+
+
+@pytest.mark.parametrize(
+    ("times", "group"),
+    [
+        ((500, 300, 200, 0), Group(150.0, 3, "aten::cat", 90.0)),
+        ((500, 200, 300, 0), Group(150.0, 3, "aten::copy_", 90.0)),
+        ((0, 0, 0, 0), Group()),
+    ],
+)
+def test_operations_that_copy_within_a_gpu(
+    monkeypatch: pytest.MonkeyPatch, times: tuple[int, ...], group: Group
+) -> None:
+    """They take the share of the step's 300 ps that they have in the trace."""
+    names = ("aten::mm", "aten::cat", "aten::copy_", "aten::stack")
+    metrics = Stats(Metrics(names, np.array(times)))
+    monkeypatch.setattr(module, "op_stats", lambda _trace: metrics)
+    assert module._moves(TRACE, 300.0) == group
+    monkeypatch.setattr(module, "op_stats", lambda _trace: Stats(Metrics(names[:1], np.array(times[:1]))))
+    assert module._moves(TRACE, 300.0) == Group()
+
+
+def test_runtime_calls_while_all_devices_are_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two steps. Of five calls the longest three are kept; what no call of CUDA or HIP names, and what another
+    device's work covers, does not count.
+    """
+    names = ("cudaFree", "cudaMalloc", "hipModuleLoad", "cuGraphLaunch", "aten::mm", "cudaEventQuery")
+    trace = drawing("main " + "".join(f"[{name}]" for name in names))
+    idle, computes = TimeClass.UNKNOWN, TimeClass.DEVICE_COMPUTE_16
+    table = [  # start, end, event, class, the thread's class
+        (0, 10, 0, idle, TimeClass.HOST_COMPUTE),
+        (20, 40, 1, idle, TimeClass.HOST_COMPUTE),
+        (30, 35, 2, computes, computes),
+        (50, 60, 2, idle, TimeClass.HOST_COMPUTE),
+        (60, 66, 3, idle, TimeClass.HOST_COMPUTE),
+        (70, 170, 4, idle, TimeClass.HOST_COMPUTE),
+        (180, 280, 5, idle, TimeClass.HOST_PYTHON),
+        (290, 292, 5, idle, TimeClass.HOST_COMPUTE),
+        (300, 312, 0, idle, TimeClass.HOST_COMPUTE),
+    ]
+    start, end, event, klass, thread = (np.array(column, np.int64) for column in zip(*table, strict=True))
+    zeros = np.zeros(len(table), np.int64)
+    pieces = Pieces(start, end, klass.astype(np.uint8), zeros, zeros - 1, event, thread.astype(np.uint8))
+    monkeypatch.setattr(module, "step_pieces", lambda _trace: ((1, 2), pieces))
+    assert module._runtime_calls(trace) == (("cudaFree", 11.0), ("cudaMalloc", 7.5), ("hipModuleLoad", 5.0))
+    monkeypatch.setattr(module, "step_pieces", lambda _trace: ((1, 2), None))
+    assert module._runtime_calls(trace) == ()
+    monkeypatch.setattr(module, "step_pieces", lambda _trace: ((), pieces))
+    assert module._runtime_calls(trace) == ()

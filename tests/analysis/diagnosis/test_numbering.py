@@ -100,6 +100,27 @@ DRAWINGS = {
             "x": HANDED | {"_c": 2},
         },
     ),
+    **{
+        f"within {name}": Drawing(
+            f"""
+            main  [{name}                                                             ]
+            main   [train                 ][train              ][train            ]
+            main    [d   ][a  ]   [u     ]  [r]  [h  ]  [d]      [s  ] [n ] [p ]
+            main                   [c  ]          [c ]                  [b]
+            pool                              [q    ]
+            pool                               [t ]
+            """,
+            {
+                "w": "$mine.py:60 loss",
+                "t": "H2D Dispatch",
+                "d": "dot.3",
+                "r": "ThreadpoolListener::Record",
+                "q": "ThreadpoolListener::StartRegion",
+            },
+            {"d": {"hlo_op": "dot.3"}, "r": {"_pt": 1, "_p": 1}, "q": HANDED | {"_c": 1}},
+        )
+        for name in "wgakpc"
+    },
     "waits": Drawing(
         """
         main  [train                        ][train                     ][train      ]
@@ -184,6 +205,15 @@ def test_any_name_can_be_the_first(kind: str, name: str) -> None:
     again = DRAWINGS[kind].planes()
     again[0].lines = {"before": [DrawnEvent(name, 0, PS)], **again[0].lines}
     assert found_in(build(again)) == expected
+
+
+@pytest.mark.parametrize("kind", DRAWINGS)
+def test_any_thread_can_begin_earlier(kind: str) -> None:
+    expected = found_in(build(DRAWINGS[kind].planes()))
+    for at in range(len(DRAWINGS[kind].planes()[0].lines)):
+        planes = DRAWINGS[kind].planes()
+        list(planes[0].lines.values())[at].insert(0, DrawnEvent("noise", 0, PS))
+        assert found_in(build(planes)) == expected
 
 
 @pytest.mark.parametrize("kind", DRAWINGS)

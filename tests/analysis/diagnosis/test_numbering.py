@@ -105,8 +105,8 @@ DRAWINGS = {
             f"""
             main  [{name}                                                             ]
             main   [train                 ][train              ][train            ]
-            main    [d   ][a  ]   [u     ]  [r]  [h  ]  [d]      [s  ] [n ] [p ]
-            main                   [c  ]          [c ]                  [b]
+            main    [d   ][a  ]   [u     ]  [r]  [h  ] [d]       [s  ]  [n ][p ]
+            main                   [c  ]          [c ]                   [b]
             pool                              [q    ]
             pool                               [t ]
             """,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
 from tb_tpuprof.analysis.query.arguments import (
@@ -16,7 +17,11 @@ from tb_tpuprof.analysis.query.arguments import (
     passing,
 )
 from tb_tpuprof.analysis.query.grammar import Condition, TextTest, parse
+from tb_tpuprof.trace import schema
+from tb_tpuprof.trace.schema import DOUBLE, INT, UINT
 from tb_tpuprof.trace.stats import StatTable
+from tb_tpuprof.trace.strings import Strings
+from tb_tpuprof.trace.table import table_from_rows
 from tb_tpuprof.trace.trace import Trace
 from tests.builders import DrawnEvent, DrawnPlane, build
 
@@ -183,3 +188,29 @@ def test_conditions_without_any_name_or_event() -> None:
     condition = Condition("arg", "", TextTest("contains", "a"), None, False, 0)
     found = owners_of(empty, condition, Source())
     assert (found.events.tolist(), found.metadata.tolist()) == ([], [])
+
+
+def test_numbers_are_those_of_their_kind() -> None:
+    """The same bits as signed, as unsigned and as a double; and unsigned ones below 2^63."""
+    half = int(np.array([0.5]).view(np.int64)[0])
+    rows = [
+        (0, 0, INT, -1, 0),
+        (1, 0, UINT, -1, 0),
+        (2, 0, UINT, 5, 0),
+        (3, 0, DOUBLE, half, 0),
+        (4, 0, INT, half, 0),
+    ]
+    table = StatTable(table_from_rows(schema.STATS, rows), Strings.of([b"n"]))
+
+    def passing_owners(query: str) -> list[int]:
+        (condition,) = parse(query).conditions
+        return owners_in(table, "n", condition).tolist()  # type: ignore[no-any-return]
+
+    assert passing_owners("arg.n<0") == [0]
+    assert passing_owners(f"arg.n>={2**63}") == [1]
+    assert passing_owners("arg.n>=1") == [1, 2, 4]
+    assert passing_owners("arg.n:0..1") == [3]
+    assert passing_owners("arg.n=5") == [2]
+    assert passing_owners("arg.n:18446744073709551615") == [1]
+    assert passing_owners("arg.n:0.5") == [3]
+    assert passing_owners("arg.n:-1") == [0]

@@ -194,7 +194,7 @@ def test_kinds_of_numbers() -> None:
 @pytest.mark.parametrize(
     ("text", "position"),
     [
-        ("arg>5 dur>x", 10),
+        ("arg>5 dur>x", 3),
         ("dur:1us..abc", 9),
         ("dur:abc..1us", 4),
         ("arg.x>abc", 6),

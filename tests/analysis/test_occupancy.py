@@ -7,6 +7,8 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import random
+from dataclasses import astuple
 from typing import Any
 
 import pytest
@@ -56,6 +58,104 @@ def test_blocks(
     capability: tuple[int, int], registers: int, shared: int, threads: int, blocks: int, limited_by: str
 ) -> None:
     assert n_blocks(capability, registers, shared, threads) == blocks, limited_by
+
+
+# CUDA C++ Programming Guide, "Compute Capabilities": warps, blocks and KiB of shared memory of a multiprocessor;
+# all have 65,536 registers. Their parts, and the units of shared memory: `cuda_occupancy.h`.
+LIMITS = {
+    (5, 0): (64, 32, 64, 4),
+    (5, 2): (64, 32, 96, 4),
+    (6, 0): (64, 32, 64, 2),
+    (6, 1): (64, 32, 96, 4),
+    (7, 0): (64, 32, 96, 4),
+    (7, 5): (32, 16, 64, 4),
+    (8, 0): (64, 32, 164, 4),
+    (8, 6): (48, 16, 100, 4),
+    (8, 7): (48, 16, 164, 4),
+    (8, 9): (48, 24, 100, 4),
+    (9, 0): (64, 32, 228, 4),
+    (10, 0): (64, 32, 228, 4),
+    (10, 3): (64, 32, 228, 4),
+    (12, 0): (48, 24, 100, 4),
+    (12, 1): (48, 24, 100, 4),
+}
+
+
+def blocks_one_by_one(capability: tuple[int, int], registers: int, shared: int, threads: int) -> int:
+    """Blocks that fit, by adding one after the other until a resource is used up."""
+    n_warps, n_most, shared_kib, n_parts = LIMITS[capability]
+    of_block = -(-threads // 32)
+    per_warp = -(-registers * 32 // 256) * 256
+    warps_by_registers = n_parts * (65_536 // n_parts // per_warp)
+    unit, system = (128, 1024) if capability >= (8, 0) else (256, 0)
+    size = -(-(shared + system) // unit) * unit
+    n = 0
+    while (
+        n < n_most
+        and (n + 1) * of_block <= n_warps
+        and (n + 1) * of_block <= warps_by_registers
+        and (n + 1) * size <= shared_kib * 1024
+    ):
+        n += 1
+    return n
+
+
+def test_the_limits_of_every_compute_capability() -> None:
+    assert LIMITS.keys() == MULTIPROCESSORS.keys()
+    for capability, (n_warps, n_most, shared_kib, n_parts) in LIMITS.items():
+        unit, system = (128, 1024) if capability >= (8, 0) else (256, 0)
+        expected = (n_warps, n_most, shared_kib * 1024, unit, system, 65_536, n_parts)
+        assert astuple(MULTIPROCESSORS[capability]) == expected
+
+
+@pytest.mark.parametrize("capability", LIMITS)
+def test_blocks_fit_until_a_resource_is_used_up(capability: tuple[int, int]) -> None:
+    rng = random.Random(str(capability))
+    launches = [(1, 0, 1), (255, 0, 1024), (255, 0, 1), (32, 0, 33), (1, 0, 1024)]
+    launches += [
+        (
+            rng.randint(1, 255),
+            rng.choice((0, rng.randint(0, 2000), rng.randint(0, 100 * KIB))),
+            rng.randint(1, 1024),
+        )
+        for _ in range(300)
+    ]
+    for launch in launches:
+        assert n_blocks(capability, *launch) == blocks_one_by_one(capability, *launch), launch
+
+
+@pytest.mark.parametrize(
+    ("registers", "shared", "threads"), [(0, 0, 32), (256, 0, 32), (1, -1, 32), (1, 0, 0), (1, 0, 1025)]
+)
+def test_launches_that_no_gpu_accepts_are_unknown(registers: int, shared: int, threads: int) -> None:
+    assert n_blocks((8, 0), registers, shared, threads) == -1
+
+
+def test_an_occupancy_is_the_share_of_the_threads_that_fit() -> None:
+    """8.6 holds 48 warps: of blocks of 3 x 5 x 7 = 105 threads, 12 fit, in 4 warps each."""
+    launch = Launch(32, 0, 0, "3,5,7")
+    assert theoretical_occupancy(launch, (8, 6)) == 12 * 105 / (48 * 32)
+    assert math.isnan(theoretical_occupancy(launch, (9, 9)))
+    assert math.isnan(theoretical_occupancy(Launch(32, 0, 0, ""), (8, 6)))
+    assert math.isnan(theoretical_occupancy(Launch(255, 0, 0, "1024,1,1"), (8, 6)))  # none fits
+
+
+def capability_of(*stats: dict[str, int | float | str | bytes]) -> list[tuple[int, int]]:
+    """The capabilities of GPUs with these stats."""
+    events = {"Stream #1": [DrawnEvent("k", 0, 5)]}
+    planes = [DrawnPlane(f"/device:GPU:{i}", events, stats=given) for i, given in enumerate(stats)]
+    return list(capabilities(build(planes)).values())
+
+
+def test_the_compute_capability_of_each_gpu() -> None:
+    assert capability_of(
+        {"device_vendor": "Nvidia", "compute_cap_major": 8, "compute_cap_minor": 6},
+        {"compute_cap_major": 9, "compute_cap_minor": 0},
+        {"device_vendor": "NVIDIA", "compute_cap_major": 7},
+        {"device_vendor": "AMD", "compute_cap_major": 9, "compute_cap_minor": 4},
+        {"compute_cap_major": math.nan, "compute_cap_minor": 5},
+        {},
+    ) == [(8, 6), (9, 0), (7, 0), (0, 0), (0, 5), (0, 0)]
 
 
 def test_what_the_tracer_tells_stays() -> None:

@@ -163,6 +163,7 @@ def test_without_steps_nothing_is_known(hosts: list[HostEvidence]) -> None:
         (),
         None,
     )
+    assert (diagnosis.step_time_ps, diagnosis.is_detailed, diagnosis.note) == (0, False, "")
 
 
 # Several hosts
@@ -359,3 +360,4 @@ def test_shares_leave_out_nothing_but_nothing() -> None:
         (Cause.INPUT, 10, 0.25),
     ]
     assert shares([(Cause.INPUT, 10.0)], 0.0)[0].share == 0
+    assert [one.share for one in shares([(Cause.INPUT, 1.0)], 4.0)] == [0.25]  # a picosecond

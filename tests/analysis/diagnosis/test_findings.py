@@ -4,11 +4,8 @@ that 20 µs are 10%.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib import import_module
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +15,6 @@ from tb_tpuprof.analysis.diagnosis.finding import Culprit, Finding
 from tb_tpuprof.analysis.diagnosis.records import (
     Gap,
     HostEvidence,
-    Part,
     Period,
     Pools,
     Sync,
@@ -28,20 +24,11 @@ from tb_tpuprof.analysis.diagnosis.records import (
 from tb_tpuprof.analysis.diagnosis.rules import rules
 from tb_tpuprof.analysis.diagnosis.rules.periodic import _ordinal
 from tb_tpuprof.analysis.diagnosis.step_calls import COMPILE, EAGER, LAUNCH, PROGRAM
-from tb_tpuprof.analysis.diagnosis.wording import (
-    by_culprit,
-    fix_for,
-    listed,
-    most_called,
-    often,
-    python_option,
-)
-from tb_tpuprof.analysis.events.frameworks import JAX, PYTORCH, SERVING, TENSORFLOW, UNKNOWN
+from tb_tpuprof.analysis.events.frameworks import PYTORCH, TENSORFLOW
 from tb_tpuprof.analysis.steps.classes import TimeClass
 from tests.analysis.diagnosis.drawn import calls, columns, evidence, function, part
 from tests.builders import PS
 
-DOCS = Path(__file__).resolve().parents[3] / "docs"
 UPDATE, REPORT, BATCHES = (
     function("update"),
     function("report", "shop.py", 7),
@@ -64,53 +51,6 @@ def check(one: Finding, culprit: Culprit, time_us: float, gain_us: tuple[float, 
     assert one.sentence.endswith(".")
     assert one.sentence[0] in "`0123456789" or one.sentence[0].isupper()
     assert one.fix
-
-
-# Every rule
-
-
-def test_there_is_a_rule_for_every_cause() -> None:
-    assert {one.cause for one in rules()} == set(Cause)
-    for cause in Cause:
-        assert import_module(f"tb_tpuprof.analysis.diagnosis.rules.{cause.value}").RULE in rules()
-
-
-@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.cause.value)
-def test_each_rule_has_its_page_its_title_and_claims_that_compile(rule) -> None:  # type: ignore[no-untyped-def]
-    assert rule.cause.label
-    assert rule.cause.label[0].isupper()
-    page = DOCS / "causes" / f"{rule.cause.value}.md"
-    assert page.is_file()
-    assert page.read_text("utf-8").startswith("# ")
-    for claim in rule.claims:
-        assert re.compile(claim.pattern).fullmatch("") is None
-        assert 1 <= claim.strength <= 4
-
-
-@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.cause.value)
-@pytest.mark.parametrize("framework", [JAX, TENSORFLOW, PYTORCH, UNKNOWN])
-def test_no_rule_fails_on_empty_evidence_or_finds_anything_there(rule, framework: str) -> None:  # type: ignore[no-untyped-def]
-    assert list(rule.find(evidence(framework=framework))) == []
-    assert list(rule.find(evidence(framework=framework, steps_us=()))) == []
-    assert list(rule.find(evidence(framework=framework, steps_us=(7,)))) == []
-
-
-@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule.cause.value)
-@pytest.mark.parametrize("framework", [JAX, TENSORFLOW, PYTORCH, SERVING, UNKNOWN])
-def test_no_rule_fails_on_bare_parts_of_its_cause(rule, framework: str) -> None:  # type: ignore[no-untyped-def]
-    """Parts without culprit, caller or call, as of devices' own steps."""
-    given = evidence(
-        part(rule.cause, 10, 20, 30), framework=framework, has_python=False, calls=calls(EAGER, Mul=[9, 9, 9])
-    )
-    for one in rule.find(given):
-        assert one.cause == rule.cause
-        assert 0 <= one.share <= 1
-        assert not one.gain_ps or 0 <= one.gain_ps[0] <= one.gain_ps[1] <= given.step_ps
-        assert one.docs == f"causes/{rule.cause.value}"
-        assert "``" not in one.sentence
-
-
-# Each rule
 
 
 def test_python_is_of_a_function_and_what_it_calls() -> None:
@@ -515,93 +455,9 @@ def test_computing_is_no_fault() -> None:
     assert found(Cause.COMPUTE, evidence(part(Cause.COMPUTE, 100, 200, 300))) == []
 
 
-# Words
-
-
-def test_fixes_are_in_the_terms_of_the_framework() -> None:
-    for name in (
-        "python",
-        "input",
-        "compilation",
-        "dispatch",
-        "callbacks",
-        "synchronization",
-        "transfers",
-        "communication",
-        "periodic",
-    ):
-        fixes = import_module(f"tb_tpuprof.analysis.diagnosis.rules.{name}").FIXES
-        framework_fixes = {
-            framework: fix_for(fixes, evidence(framework=framework))
-            for framework in (JAX, TENSORFLOW, PYTORCH, SERVING, UNKNOWN)
-        }
-        assert all(fix.text for fix in framework_fixes.values()), name
-        assert framework_fixes[SERVING] == framework_fixes[TENSORFLOW]
-        assert framework_fixes[UNKNOWN] == fixes[""]
-        assert set(fixes) <= {JAX, TENSORFLOW, PYTORCH, ""}
-
-
-def test_how_to_capture_python() -> None:
-    assert python_option(evidence(has_python=True)) == ""
-    options = {
-        framework: python_option(evidence(framework=framework, has_python=False))
-        for framework in (JAX, TENSORFLOW, PYTORCH)
-    }
-    assert options == {
-        JAX: "python_tracer_level=1",
-        TENSORFLOW: "tpuprof capture --python_tracer_level 1",
-        PYTORCH: "with_stack=True",
-    }
-
-
-def test_parts_are_grouped_by_the_function_to_blame() -> None:
-    def blamed(*parts: Part) -> list[tuple[str, float]]:
-        return [(culprit.name, sum(one.mean_ps for one in mine) / PS) for culprit, mine in by_culprit(parts)]
-
-    mine = part(Cause.PYTHON, 3, 3, 3, culprit=UPDATE)
-    called = part(Cause.PYTHON, 6, 6, 6, culprit=Culprit("call", "x"), caller=UPDATE)
-    annotated = part(Cause.PYTHON, 12, 12, 12, culprit=Culprit("annotation", "anneal"), caller=UPDATE)
-    assert blamed(mine, called, annotated) == [("anneal", 12), ("update", 9)]
-    assert blamed(part(Cause.PYTHON, 1, 1, 1, culprit=REPORT, caller=UPDATE), mine) == [
-        ("update", 3),
-        ("report", 1),
-    ]
-    assert blamed() == []
-
-
-def test_the_call_that_takes_most() -> None:
-    own, write, read = (
-        part(Cause.PYTHON, n, n, n, call=call) for n, call in ((4, ""), (5, "write"), (2, "read"))
-    )
-    assert most_called([own, write]) == "write"
-    assert most_called([own, write, read]) == ""
-    assert most_called([own]) == ""
-    assert most_called([]) == ""
-
-
-def test_lists_of_words() -> None:
-    assert [listed([]), listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])] == [
-        "",
-        "`a`",
-        "`a` and `b`",
-        "`a`, `b` and `c`",
-    ]
-
-
-def test_numbers_of_calls_in_words() -> None:
-    counts = ([1, 1, 1], [0, 1, 4], [12, 12, 13])
-    assert [often(np.array(count)) for count in counts] == ["once", "1.67 times", "12.3 times"]
-
-
 def test_calls_of_an_idle_gpu_are_listed() -> None:
     idle = [part(Cause.DISPATCH, n, n, n, culprit=UPDATE, call=call) for n, call in ((6, "a"), (5, "b"))]
     more = [*idle, part(Cause.DISPATCH, 4, 4, 4, culprit=UPDATE, call="c")]
     assert "`a` in `update`" in found(Cause.DISPATCH, evidence(idle[0], kind="GPU"))[0].sentence
     for parts, words in ((idle, "`a` in"), (more, "`a`, `b` and other calls in `update` (mine.py:40)")):
         assert words in found(Cause.DISPATCH, evidence(*parts, kind="GPU"))[0].sentence
-
-
-def test_titles() -> None:
-    assert UPDATE.title == "`update` (mine.py:40)"
-    assert Culprit("program", "grow").title == "`grow`"
-    assert Culprit().title == ""

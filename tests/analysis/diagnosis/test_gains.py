@@ -32,6 +32,7 @@ def test_findings_rank_by_the_likely_gain() -> None:
     """The geometric mean of the range; its middle if nothing may be gained; the time if no model says."""
     assert finding(100, (80, 125)).rank == pytest.approx(100)
     assert finding(100, (90, 160)).rank == pytest.approx(120)
+    assert finding(100, (0.5, 8)).rank == 2  # ps
     assert finding(100, (0, 60)).rank == 30
     assert finding(100, None).rank == 100
     assert math.isfinite(finding(0, (0, 0)).rank)

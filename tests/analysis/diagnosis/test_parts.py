@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -252,6 +254,41 @@ def test_more_parts_than_can_be_told_apart_lose_names_but_no_time() -> None:
     assert {f"f{i}" for i in range(10)} <= set(named)
     assert named["f3"] == [2, 5]
     assert time_by_row[Cause.PYTHON, "", "", ""] == [600 - 2 * len(named), 0]
+
+
+def test_the_longest_parts_of_all_steps_together_keep_their_names() -> None:
+    """Function i takes 2 i + 2 µs of the first step and 400 - i of the second, so that those of high numbers
+    are the longest together, but not in the second step alone.
+    """
+    first, second = [2 * i + 2 for i in range(260)], [400 - i for i in range(260)]
+    marks = (0, sum(first)), (sum(first), sum(second))
+    events = [
+        DrawnEvent("train", at * PS, time * PS, {"_r": 1, "step_num": i})
+        for i, (at, time) in enumerate(marks)
+    ]
+    for (at, _), times in zip(marks, (first, second), strict=True):
+        for i, time in enumerate(times):
+            events.append(DrawnEvent(f"$mine.py:{i + 1} f{i}", at * PS, time * PS))
+            at += time
+    events.sort(key=lambda event: (event.start_ps, -event.duration_ps))
+    trace = build([DrawnPlane("/host:CPU", {"main": events})])
+    check_sums(trace)
+    named = {key[1]: time for key, time in rows(parts(trace)).items() if key[1]}
+    assert named == {f"f{i}": [first[i], second[i]] for i in range(260 - (module._MOST - 50), 260)}
+
+
+def test_steps_without_pieces_have_a_part_for_each_class_the_longest_first() -> None:
+    class_ps = np.zeros((3, len(TimeClass)), np.int64)
+    class_ps[:, TimeClass.HOST_WAIT_INPUT] = (0, 40, 20)
+    class_ps[:, TimeClass.DEVICE_COMPUTE_16] = (100, 10, 50)
+    class_ps[:, TimeClass.DEVICE_TO_HOST] = (1, 2, 3)
+    steps = replace(waiting(trace_of(UNLIKE)).steps, class_ps=class_ps)
+    found = module._by_class(steps)
+    assert [(one.cause, one.klass, one.time_ps.tolist()) for one in found] == [
+        (Cause.COMPUTE, TimeClass.DEVICE_COMPUTE_16, [100, 10, 50]),
+        (Cause.INPUT, TimeClass.HOST_WAIT_INPUT, [0, 40, 20]),
+        (Cause.TRANSFERS, TimeClass.DEVICE_TO_HOST, [1, 2, 3]),
+    ]
 
 
 def test_a_trace_without_steps_has_no_parts() -> None:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
 from tb_tpuprof.analysis.diagnosis.records import NO_POOLS, Pools
-from tb_tpuprof.analysis.diagnosis.runtime_threads import concurrent_copies, concurrent_python_stages
+from tb_tpuprof.analysis.diagnosis.runtime_threads import (
+    _COPIES,
+    _mean_concurrent,
+    concurrent_copies,
+    concurrent_python_stages,
+)
 from tests.analysis.diagnosis.drawn import trace_of
 
 # Steps of 24, 18 and 9 columns.
@@ -32,7 +38,7 @@ def test_python_stages_count_on_other_threads_and_within_steps() -> None:
         """,
         LEGEND,
     )
-    assert concurrent_python_stages(trace) * 51 == pytest.approx(6 + 15 + 10)
+    assert concurrent_python_stages(trace) == (6 + 15 + 10) / 51
 
 
 def test_without_steps_or_copies_nothing_is_concurrent() -> None:
@@ -57,3 +63,10 @@ def test_processors_are_short_only_where_the_host_itself_computes(
     )
     trace = trace_of(f"/host:CPU:\n{STEPS.lstrip()}{gpu}", {**LEGEND, "k": "gemm"})
     assert host_evidence(trace).pools == (NO_POOLS if has_gpu else short)
+
+
+def test_copies_during_nothing_are_none() -> None:
+    trace = trace_of(f"{STEPS}\ncopies [e    ]", LEGEND)
+    moment = np.array([5])
+    assert _mean_concurrent(trace, _COPIES, moment, moment) == 0
+    assert _mean_concurrent(trace, _COPIES, moment[:0], moment[:0]) == 0

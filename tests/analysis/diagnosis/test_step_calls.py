@@ -120,3 +120,21 @@ def test_without_steps_nothing_is_counted() -> None:
     assert step_calls(trace_of("main  [g  ][h  ]")) == Calls()
     assert Calls().per_step(PROGRAM) == 0
     assert Calls().of_step(3) == Calls()
+
+
+def test_the_first_event_of_a_trace_is_around_others_like_any_other() -> None:
+    """On a thread that is drawn before the steps'."""
+    trace = trace_of(
+        """
+        worker   [g                 ]
+        worker    [g    ]     [c ]
+        main   [train               ][train          ]
+        main     [d]                    [d]
+        """
+    )
+    assert counted(step_calls(trace)) == {(PROGRAM, "grow"): [1, 0], (COMPILE, "grow"): [1, 0]}
+
+
+def test_a_program_without_a_name_is_counted() -> None:
+    trace = trace_of("main [train    ][train    ]\nmain  [o ][d ]    [o ]", {"o": "PjitFunction()"})
+    assert counted(step_calls(trace)) == {(PROGRAM, ""): [1, 1]}

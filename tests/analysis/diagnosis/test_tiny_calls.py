@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from statistics import median
 
 import numpy as np
+import pytest
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
@@ -56,6 +57,7 @@ def test_what_they_compute_is_the_price_of_calling_them() -> None:
     evidence = host_evidence(loop([(8, 40), (9, 60), (12, 30)]))
     assert in_columns(evidence, Cause.DISPATCH) == [8 * 5 + 2, 9 * 5 + 2, 12 * 5 + 2]
     assert in_columns(evidence, Cause.COMPUTE) == [38, 58, 28]
+    assert evidence.tiny_ps == pytest.approx((8 * 3 + 9 * 3 + 12 * 3) / 3 * COLUMN_PS)
 
 
 def test_few_calls_are_none() -> None:

@@ -114,3 +114,104 @@ def test_a_plain_text_is_never_read_as_the_language() -> None:
     assert condition.text is not None
     assert (condition.field, condition.text.text) == ("name", 'dur>1ms "x')
     assert plain("x", with_arguments=True).conditions[0].field == "any"
+
+
+def test_the_longest_query_and_the_most_conditions_are_read() -> None:
+    assert (MAX_LENGTH, MAX_CONDITIONS) == (2000, 32)
+    assert read("x" * MAX_LENGTH) == [name("x" * MAX_LENGTH)]
+    assert read("-a " * MAX_CONDITIONS) == [name("a", True)] * MAX_CONDITIONS
+
+
+@pytest.mark.parametrize(
+    ("text", "meaning"),
+    [
+        ("-", [name("-")]),
+        ("- a", [name("- a")]),
+        ("a -", [name("a -")]),
+        ("a-b", [name("a-b")]),
+        ("--a", [name("-a", True)]),
+        ("-name:a", [name("a", True)]),
+        ("name:[a b] c", [name("[a b]"), name("c")]),
+        ("name:[a (b c] d", [name("[a (b c]"), name("d")]),
+        ("name:[[a b] c] d", [name("[[a b] c]"), name("d")]),
+        ("name:{a b} c", [name("{a b}"), name("c")]),
+        ("name:[a b", [name("[a"), name("b")]),  # a bracket that nothing closes
+        ("name:a]b c", [name("a]b"), name("c")]),
+        ("name~[ab] c", [("name", "", ("pattern", "[ab]"), None, False), name("c")]),
+        (r'name:"a\"b"', [name('a"b')]),
+        (r"name:'a\'b\\c\d'", [name(r"a'b\c\d")]),
+        ('name:"a b"c', [name("a b"), name("c")]),
+        ("step=7", [("step", "", ("equals", "7"), (7, 7), False)]),
+        ("step:..7", [("step", "", None, (None, 7), False)]),
+        ("step:7..", [("step", "", None, (7, None), False)]),
+        ("step:a..b", [("step", "", ("contains", "a..b"), None, False)]),
+        ('step:"7"', [("step", "", ("contains", "7"), None, False)]),
+        ("step>3", [("step", "", None, (3, None), False)]),
+        ("dur:0..2us", [("dur", "", None, (0, 2 * US), False)]),
+        ("dur:..2us", [("dur", "", None, (None, 2 * US), False)]),
+        ("dur=2us", [("dur", "", None, (2 * US, 2 * US), False)]),
+        ("dur:2us..3ms", [("dur", "", None, (2 * US, 3 * MS), False)]),
+        ("dur:2e0..3e0us", [("dur", "", None, (2 * US, 3 * US), False)]),
+        ("dur:2us..2us", [("dur", "", None, (2 * US, 2 * US), False)]),
+        ('dur>"1 ms" x', [("dur", "", None, (MS, None), False), name("x")]),
+        ("dur>0", [("dur", "", None, (0, None), False)]),
+        ("self < 1   us", [("self", "", None, (None, US), False)]),
+        ("dur>1us x ms", [("dur", "", None, (US, None), False), name("x ms")]),
+        ("arg.x:1..2", [("arg", "x", None, (1, 2), False)]),
+        ("arg.x:1KiB..2MiB", [("arg", "x", None, (2**10, 2**21), False)]),
+        ("arg.x:a..2", [("arg", "x", ("contains", "a..2"), None, False)]),
+        ("arg.x:..", [("arg", "x", ("contains", ".."), None, False)]),
+        ("arg.x=abc", [("arg", "x", ("equals", "abc"), None, False)]),
+        ('arg.x="5"', [("arg", "x", ("equals", "5"), None, False)]),
+        ("arg:1..2", [("arg", "", ("contains", "1..2"), None, False)]),
+        ("arg=5", [("arg", "", ("equals", "5"), None, False)]),
+        ("arg.x~a", [("arg", "x", ("pattern", "a"), None, False)]),
+        ("arg.t_us:1us..2ms", [("arg", "t_us", None, (US, 2 * MS), False)]),
+        ("zz:a", [name("zz:a")]),
+        ("a::b::c", [name("a::b::c")]),
+        ("host::x", [name("host::x")]),
+        ("width>1", [name("width>1")]),
+    ],
+)
+def test_forms_at_their_limits(text: str, meaning: list[Read]) -> None:
+    assert read(text) == meaning
+
+
+def test_conditions_know_where_they_begin() -> None:
+    text = "  ab cd  -dur>1ms  x 'y z'  name:q"
+    assert [one.position for one in parse(text).conditions] == [2, 9, 19, 21, 28]
+
+
+def test_kinds_of_numbers() -> None:
+    kinds = [
+        one.bounds.kind
+        for one in parse("dur>1us arg.x>1KiB arg.x>1 arg.x:1KiB..2KiB dur:..1us").conditions
+        if one.bounds
+    ]
+    assert kinds == ["time", "amount", "plain", "amount", "time"]
+
+
+@pytest.mark.parametrize(
+    ("text", "position"),
+    [
+        ("arg>5 dur>x", 3),
+        ("dur:1us..abc", 9),
+        ("dur:abc..1us", 4),
+        ("arg.x>abc", 6),
+        ("arg.x>=abc", 7),
+        ("step>=1ms", 6),
+        ("name>=3", 4),
+        ("x dur~1", 5),
+        ("name:'ab", 5),
+        ("name~(", 5),
+        ("name~ab(", 7),
+        ("dur:1..2KiB", 4),
+        ("arg.x:2..1", 6),
+        ("name=", 5),
+        ("dur > ", 6),
+    ],
+)
+def test_errors_point_at_what_cannot_be_read(text: str, position: int) -> None:
+    with pytest.raises(BadQuery) as caught:
+        parse(text)
+    assert caught.value.position == position

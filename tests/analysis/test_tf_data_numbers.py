@@ -57,7 +57,9 @@ def stage(long_name: str, parent: int, blocking: int = 0, n_calls: int = 1) -> S
 def steps_of(*spans: tuple[int, int]) -> Steps:
     start, duration = (np.array(column, np.int64) for column in zip(*spans, strict=True))
     n = len(spans)
-    return Steps(np.arange(n), tuple(map(str, range(n))), start, duration, np.zeros((n, 20), np.int64), "host")
+    return Steps(
+        np.arange(n), tuple(map(str, range(n))), start, duration, np.zeros((n, 20), np.int64), "host"
+    )
 
 
 def test_the_share_of_time_in_calls() -> None:
@@ -93,7 +95,9 @@ def test_ranks_complete_calls_come_first_and_ties_are_in_time_order() -> None:
 def test_work_is_per_complete_call() -> None:
     found = pipeline([(0, 9), (10, 9), (20, 9)], complete=[True, False, True])
     assert found.work_ps(stage("Iterator::Root::Map", 0, 30)) == 15
-    assert replace(found, is_complete=np.zeros(3, np.bool_)).work_ps(stage("Iterator::Root::Map", 0, 30)) == 30
+    assert (
+        replace(found, is_complete=np.zeros(3, np.bool_)).work_ps(stage("Iterator::Root::Map", 0, 30)) == 30
+    )
 
 
 @pytest.mark.parametrize(
@@ -117,7 +121,9 @@ def test_the_stage_that_callers_waited_for_most(stages: list[tuple[str, int, int
 
 
 def test_a_loop_is_known_by_its_scan() -> None:
-    loop = replace(pipeline([(0, 1)]), stages=(stage("ReduceIterator::Root", -1), stage("ReduceIterator::Root::Scan", 0)))
+    loop = replace(
+        pipeline([(0, 1)]), stages=(stage("ReduceIterator::Root", -1), stage("ReduceIterator::Root::Scan", 0))
+    )
     assert loop.is_loop
     assert not replace(loop, stages=loop.stages[:1]).is_loop
 
@@ -227,7 +233,10 @@ def test_positions_of_stages_of_one_kind() -> None:
         "the second of 3 `map` stages from the source, between `shuffle` and `batch`",
         "the first of 3 `map` stages from the source, between `range` and `shuffle`",
     ]
-    alone = (replace(stages[1], parent=-1, long_name="a::Map"), replace(stages[1], parent=-1, long_name="b::Map"))
+    alone = (
+        replace(stages[1], parent=-1, long_name="a::Map"),
+        replace(stages[1], parent=-1, long_name="b::Map"),
+    )
     assert position_text(alone, 1) == "the second of 2 `map` stages from the source"
     assert [_ordinal(n) for n in (1, 2, 3, 4, 5, 6, 11)] == [
         "first", "second", "third", "fourth", "fifth", "6th", "11th",
@@ -239,7 +248,15 @@ def test_names_of_stages() -> None:
     assert stage_name("Iterator::ParallelInterleaveV4[12]") == "Iterator::ParallelInterleaveV4"
     assert stage_name("Iterator::DirectedInterleave[1]::Map") == "Iterator::DirectedInterleave[1]::Map"
     assert stage_type("Iterator::Root::DirectedInterleave[1]") == "DirectedInterleave"
-    ahead = ("a::Prefetch", "a::ParallelMapV2", "MapAndBatch", "a::DataServiceV2", "Prefetch::Map", "a::Map", "a::BatchV2")
+    ahead = (
+        "a::Prefetch",
+        "a::ParallelMapV2",
+        "MapAndBatch",
+        "a::DataServiceV2",
+        "Prefetch::Map",
+        "a::Map",
+        "a::BatchV2",
+    )
     assert [works_ahead(name) for name in ahead] == [True] * 4 + [False] * 3
 
 
@@ -277,7 +294,9 @@ def test_times_between_calls() -> None:
 def test_times_that_vary_too_much() -> None:
     """The mean may differ from the median by a quarter of it."""
     assert _varies(np.array([40, 40, 70]) * MS) == ""
-    assert _varies(np.array([40, 40, 71]) * MS).startswith("step times vary: the mean is 50.3 ms, the median 40")
+    assert _varies(np.array([40, 40, 71]) * MS).startswith(
+        "step times vary: the mean is 50.3 ms, the median 40"
+    )
     assert _varies(np.array([10, 40, 40]) * MS) == ""
     assert _varies(np.array([9, 40, 40]) * MS) != ""
     assert _varies(np.array([0, 0, 7])) == ""

@@ -55,7 +55,10 @@ def test_the_number_in_a_step_s_name(name: str, number: int) -> None:
 
 def test_families_by_plane_and_name() -> None:
     device = {
-        "s": [DrawnEvent(name, i, 1) for i, name in enumerate(("gemm", "ncclAllReduce", "MemcpyD2H", "my copy", "send", "sender"))]
+        "s": [
+            DrawnEvent(name, i, 1)
+            for i, name in enumerate(("gemm", "ncclAllReduce", "MemcpyD2H", "my copy", "send", "sender"))
+        ]
     }
     host = [
         "$a.py:3 f", "x.py:3 g", "Iterator::Root", "tf_data thing", "memcpy", "other", "all-reduce", "dot", "copy.2",
@@ -63,7 +66,9 @@ def test_families_by_plane_and_name() -> None:
     ]  # fmt: skip
     hlo = {"dot", "copy.2", "all-gather.1"}
     events = [DrawnEvent(n, i, 1, {"hlo_op": n} if n in hlo else {}) for i, n in enumerate(host)]
-    elsewhere = [DrawnEvent(name, i, 1) for i, name in enumerate(("$a.py:3 f", "Iterator::Root", "memcpy", "x"))]
+    elsewhere = [
+        DrawnEvent(name, i, 1) for i, name in enumerate(("$a.py:3 f", "Iterator::Root", "memcpy", "x"))
+    ]
     trace = build(
         [
             DrawnPlane("/host:CPU", {"main": events}),
@@ -102,12 +107,19 @@ def test_steps_of_a_host_are_its_root_events_with_a_number_in_time_order() -> No
         a           [train  ]
         a             [in ]
     """
-    numbers = {"train": [{"step_num": 4, "_r": 1}, {"step_num": 5, "_r": 1}], "eval": {"step_num": 9, "_r": 0}}
+    numbers = {
+        "train": [{"step_num": 4, "_r": 1}, {"step_num": 5, "_r": 1}],
+        "eval": {"step_num": 9, "_r": 0},
+    }
     marks = step_marks(drawing(text, {**numbers, "in": {"step_num": 5}}))
     assert marks.number.tolist() == [4, 5]
     assert np.diff(marks.start_ps).tolist() == [6 * PS]
     assert marks.duration_ps.tolist() == [9 * PS, 9 * PS]
-    every = {"train": [{"step_num": 4}, {"step_num": 5}], "eval": {"step_num": 9, "_r": 0}, "in": {"step_num": 6}}
+    every = {
+        "train": [{"step_num": 4}, {"step_num": 5}],
+        "eval": {"step_num": 9, "_r": 0},
+        "in": {"step_num": 6},
+    }
     trace = drawing(text, every)
     marks = step_marks(trace)
     assert marks.number.tolist() == [4, 5, 6, 9]
@@ -120,7 +132,8 @@ def test_steps_of_a_device_are_those_of_its_line() -> None:
     planes = [
         DrawnPlane("/host:CPU", {"main": [DrawnEvent("train", 0, 50, {"step_num": 1, "_r": 1})]}),
         DrawnPlane(
-            "/device:TPU:1", {"Steps": [DrawnEvent("7", 5, 10), DrawnEvent("8", 20, 11), DrawnEvent("x", 40, 12)]}
+            "/device:TPU:1",
+            {"Steps": [DrawnEvent("7", 5, 10), DrawnEvent("8", 20, 11), DrawnEvent("x", 40, 12)]},
         ),
         DrawnPlane("/device:TPU:0", {"XLA Ops": [DrawnEvent("dot", 1, 1)]}),
     ]
@@ -152,7 +165,11 @@ def test_the_program_that_runs_when_an_event_begins() -> None:
 def test_starts_and_durations_of_both_layers() -> None:
     """A GPU's kernels have derived lines, numbered behind the file's own events."""
     stats = {"hlo_op": "dot.1", "program_id": 1, "hlo_module": "jit_f"}
-    kernels = [DrawnEvent("k", 10, 5, stats), DrawnEvent("k", 15, 7, stats), DrawnEvent("k", 99_000_000, 7, stats)]
+    kernels = [
+        DrawnEvent("k", 10, 5, stats),
+        DrawnEvent("k", 15, 7, stats),
+        DrawnEvent("k", 99_000_000, 7, stats),
+    ]
     trace = build([DrawnPlane("/device:GPU:0", {"Stream #1": kernels})])
     drawn = timeline(trace)
     assert drawn.n_events == 3 + drawn.derived.n_events > 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import numpy as np
@@ -94,7 +95,11 @@ def test_no_two_events_of_a_row_overlap_and_containers_are_above(drawn_trace: Dr
                 continue
             if plain.depth[a] == plain.depth[b]:
                 assert plain.end[b] <= plain.start[a] or plain.start[a] == plain.start[b] == plain.end[b]
-            if plain.start[b] <= plain.start[a] and plain.end[a] <= plain.end[b] and plain.start[a] < plain.end[b]:
+            if (
+                plain.start[b] <= plain.start[a]
+                and plain.end[a] <= plain.end[b]
+                and plain.start[a] < plain.end[b]
+            ):
                 assert plain.depth[b] < plain.depth[a]
 
 
@@ -138,13 +143,19 @@ def test_the_first_event_within(drawn_trace: Drawn) -> None:
 def test_totals_of_a_range_by_name(drawn_trace: Drawn) -> None:
     """Clipped durations of two of the lines and of some depths."""
     trace, drawn, plain = drawn_trace
-    for first, last, lines, depths in ((10, 40, (0, 2), (0, 9)), (0, 99, (1,), (1, 1)), (30, 31, (0, 1, 2), (0, 1))):
+    for first, last, lines, depths in (
+        (10, 40, (0, 2), (0, 9)),
+        (0, 99, (1,), (1, 1)),
+        (30, 31, (0, 1, 2), (0, 1)),
+    ):
         found = totals(trace, drawn, drawn.file, np.array(lines), Stretch(first, last, *depths))
         expected: dict[str, list[int]] = {}
         for e in range(len(plain)):
             is_in = plain.start[e] < last and plain.end[e] > first and plain.end[e] > plain.start[e]
             if plain.line[e] in lines and is_in and depths[0] <= plain.depth[e] <= depths[1]:
-                expected.setdefault(plain.name[e], []).append(min(plain.end[e], last) - max(plain.start[e], first))
+                expected.setdefault(plain.name[e], []).append(
+                    min(plain.end[e], last) - max(plain.start[e], first)
+                )
         with_time = {
             trace.strings[name]: (n, total, low, high)
             for name, n, total, low, high in zip(
@@ -157,21 +168,24 @@ def test_totals_of_a_range_by_name(drawn_trace: Drawn) -> None:
             n, total, low, high = with_time[name]
             assert (total, high) == (sum(parts), max(parts))
             # Events without duration count, too.
-            assert n >= len(parts) and low <= min(parts)
+            assert n >= len(parts)
+            assert low <= min(parts)
         assert set(with_time) == set(expected)
 
 
 def test_statistics_of_one_name(drawn_trace: Drawn) -> None:
     trace, drawn, plain = drawn_trace
     for event in range(0, len(plain), 3):
-        durations = [plain.end[e] - plain.start[e] for e in range(len(plain)) if plain.name[e] == plain.name[event]]
+        durations = [
+            plain.end[e] - plain.start[e] for e in range(len(plain)) if plain.name[e] == plain.name[event]
+        ]
         found = same_name(trace, drawn, event)
         assert (found.n, found.total_ps) == (len(durations), sum(durations))
         assert (found.min_ps, found.max_ps) == (min(durations), max(durations))
         edges = found.edges.tolist()
         counts = [
             sum(low <= one < high or (one == high == edges[-1]) for one in durations)
-            for low, high in zip(edges[:-1], edges[1:], strict=True)
+            for low, high in itertools.pairwise(edges)
         ]
         assert found.counts.tolist() == counts
         assert sum(counts) == len(durations)
@@ -188,7 +202,9 @@ def test_totals_of_each_name(drawn_trace: Drawn) -> None:
 
 def test_self_time_is_without_the_events_directly_inside() -> None:
     inner = [DrawnEvent("a", 10, 50), DrawnEvent("b", 10, 20), DrawnEvent("c", 12, 5), DrawnEvent("d", 40, 3)]
-    trace = build([DrawnPlane("/host:CPU", {"x": [DrawnEvent("z", 0, 100)], "y": [*inner, DrawnEvent("e", 60, 7)]})])
+    trace = build(
+        [DrawnPlane("/host:CPU", {"x": [DrawnEvent("z", 0, 100)], "y": [*inner, DrawnEvent("e", 60, 7)]})]
+    )
     drawn = timeline(trace)
     assert [self_time(drawn, event) for event in range(6)] == [100, 27, 15, 5, 3, 7]
 
@@ -201,11 +217,15 @@ def test_shares_of_pixels_are_means_over_the_lines() -> None:
     }
     drawn = timeline(build([DrawnPlane("/host:CPU", lines)]))
     assert busy_fractions(drawn, np.array([0]), 20, 3, 0).tolist() == [1.0, 0.5, 0.25]
-    assert busy_fractions(drawn, np.array([0, 1, 2]), 20, 3, 0).tolist() == pytest.approx([2 / 3, 2.5 / 3, 1.25 / 3])
+    assert busy_fractions(drawn, np.array([0, 1, 2]), 20, 3, 0).tolist() == pytest.approx(
+        [2 / 3, 2.5 / 3, 1.25 / 3]
+    )
     assert busy_fractions(drawn, np.array([], np.int64), 20, 3, 0).tolist() == [0.0, 0.0, 0.0]
 
 
-@pytest.mark.parametrize(("low", "high"), [(0, 1), (0, 5), (1, 30), (7, 8), (10**3, 10**9), (0, 10**12), (5, 24), (2, 60)])
+@pytest.mark.parametrize(
+    ("low", "high"), [(0, 1), (0, 5), (1, 30), (7, 8), (10**3, 10**9), (0, 10**12), (5, 24), (2, 60)]
+)
 def test_edges_of_bins(low: int, high: int) -> None:
     edges = bin_edges(low, high).tolist()
     assert edges[0] == low
@@ -213,7 +233,7 @@ def test_edges_of_bins(low: int, high: int) -> None:
     assert 2 <= len(edges) <= N_BINS + 1
     assert edges == sorted(set(edges))
     if low and high / low > 10**4:  # bins of equal ratio
-        ratios = [b / a for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        ratios = [b / a for a, b in itertools.pairwise(edges)]
         assert max(ratios) == pytest.approx(min(ratios), rel=0.01)
         assert len(edges) == 25
 

@@ -32,6 +32,10 @@ def test_instants_take_no_time() -> None:
     assert charged([(5, 5, 3, 0)], [(0, 10)]) == [[10, 0, 0, 0]]
 
 
+def test_a_window_that_ends_before_it_begins_has_no_time() -> None:
+    assert charged([], [(10, 4), (3, 3)]) == [[0, 0, 0, 0], [0, 0, 0, 0]]
+
+
 def test_no_events_leave_all_time_unknown() -> None:
     assert charged([], [(0, 10)]) == [[10, 0, 0, 0]]
 

@@ -92,6 +92,30 @@ def test_points_of_one_moment_are_an_out_then_an_in() -> None:
     assert found == [("o1", "i1", 5), ("o2", "i2", 5)]
 
 
+def test_points_of_one_moment_pass_through_what_is_in_and_out() -> None:
+    """Wherever they stand in the file."""
+    found = arrows(
+        """
+        one    [i1]
+        two    [b1]
+        three  [o1]
+        """,
+        {"o1": flow(3, OUT), "b1": flow(3, BOTH), "i1": flow(3, IN)},
+    )
+    assert found == [("b1", "i1", 5), ("o1", "b1", 5)]
+
+
+def test_the_first_id_s_points_before_every_out() -> None:
+    found = arrows(
+        """
+        one    [i1][i2]   [i3]
+        two            [o1]
+        """,
+        {"o1": flow(0, OUT, 0), "i1": flow(0, IN, 0), "i2": flow(0, IN, 0), "i3": flow(0, IN, 0)},
+    )
+    assert found == [("o1", "i1", 0), ("o1", "i2", 0), ("o1", "i3", 0)]
+
+
 def test_points_without_a_partner_give_no_arrow() -> None:
     assert arrows("one  [o1][i1]", {"o1": flow(1, OUT), "i1": flow(2, IN)}) == []
     assert arrows("one  [i0][i1]", {"i0": flow(0, IN, 0), "i1": flow(2, IN)}) == []

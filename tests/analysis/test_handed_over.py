@@ -42,6 +42,13 @@ def test_an_event_has_the_time_at_which_its_region_was_recorded() -> None:
     assert otherwise.tolist() == [-1, -2, -3, -4, -5, -6]
 
 
+def test_the_first_region_of_a_trace() -> None:
+    """Its start mark is the trace's first event."""
+    pool = [*region(1000, 1100, {"_ct": 1, "_c": 3})[:1], DrawnEvent("work", 1010, 5)]
+    trace = build([DrawnPlane("/host:CPU", {"pool": pool, "main": [record(100, 3)]})])
+    assert handed_over(trace, np.array([1, 0]), np.array([7, 8])).tolist() == [100, 100]
+
+
 def test_nothing_was_recorded_or_nothing_ran_in_a_region() -> None:
     work = DrawnEvent("work", 1010, 5)
     pool = [*region(1000, 1100, {"_ct": 1, "_c": 3})[:1], work]

@@ -60,6 +60,16 @@ def test_contexts_of_several_types() -> None:
     }
 
 
+def test_types_of_contexts_are_0_to_63() -> None:
+    kinds = (-1, 0, 63, 64)
+    lines = {
+        "one": [DrawnEvent(f"p{kind}", i, 1, made(kind, 1)) for i, kind in enumerate(kinds)],
+        "two": [DrawnEvent(f"c{kind}", 10 + i, 1, used(kind, 1)) for i, kind in enumerate(kinds)],
+    }
+    found = tied(build([DrawnPlane("/host:CPU", lines)]))
+    assert found == {"context": [(["p0"], ["c0"])], "context 63": [(["p63"], ["c63"])]}
+
+
 def test_ids_of_several_processes_are_kept_apart() -> None:
     planes = [
         DrawnPlane(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tb_tpuprof.analysis.events.planes import line_events, lines_named, planes, step_line_of_gpu
+from tb_tpuprof.analysis.events.planes import DERIVED_OPS, line_events, lines_named, planes, step_line_of_gpu
 from tests.builders import DrawnEvent, DrawnPlane, build
 
 EVENTS = [DrawnEvent("e", 1, 1)]
@@ -57,6 +57,7 @@ def test_lines_that_back_ends_derive_have_ids_from_0xdeadbeef_on() -> None:
     trace = build([gpu, other, signed])
     derived = {trace.line_names[i] for i in range(7) if planes(trace).is_derived_line[i]}
     assert derived == {"steps", "ops", "last", "signed"}
+    assert ids["ops"] == DERIVED_OPS
     assert [step_line_of_gpu(trace, i) for i in range(3)] == [1, -1, 10]
 
 

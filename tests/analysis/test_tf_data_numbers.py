@@ -160,6 +160,7 @@ def test_stages_that_lead_back_to_themselves_are_attached_to_the_root() -> None:
         ([(20, 10), (0, 10)], [(2, 2), (12, 2)], "inside"),  # as much within as between; steps in any order
         ([(0, 10), (20, 10), (40, 10), (60, 10)], [(12, 3), (13, 3)], "outside"),  # feeds one of three
         ([(0, 10), (20, 10), (40, 10), (60, 10)], [(12, 3), (33, 3)], "between"),  # feeds two of three
+        ([(0, 10), (20, 10), (40, 10)], [(12, 3)], "between"),  # feeds one of two
         ([(0, 10), (20, 10)], [(35, 3), (50, 9)], "outside"),
         ([(10, 10), (30, 10)], [(2, 3)], "outside"),
         ([(10, 10), (30, 10)], [(39, 2)], "inside"),  # its middle is the step's end

@@ -35,8 +35,8 @@ def test_steps_have_their_number_in_their_name() -> None:
     events = np.arange(6)
     found = names.of_events(events, trace.events["metadata"])
     shown = ["train 12", "load", "train 13", "7", "train", "train 12"]
-    assert [names.text(i) for i in found.tolist()] == shown
     assert names.texts(found.tolist()) == shown
+    assert names.texts(found.tolist()) == [names.text(i) for i in found.tolist()] == shown
     backwards = names.of_events(events[::-1], trace.events["metadata"][::-1])
     assert [names.text(i) for i in backwards.tolist()] == shown[::-1]
     first = first_more(names, ("more", "most"))
@@ -91,6 +91,14 @@ def test_families_by_plane_and_name() -> None:
         families_there = [family for number, _, family in found if number == plane]
         assert families_there == [plain, F.COLLECTIVE, F.MEMCPY, plain, F.COLLECTIVE, plain]
     assert [family for plane, _, family in found if plane == 4] == [F.PYTHON, F.INPUT, F.OTHER, F.OTHER]
+
+
+def test_families_have_the_numbers_that_the_page_colors() -> None:
+    """0 other, 1 Python, 2 input, 3 XLA operation, 4 kernel, 5 copy, 6 collective, 7 runtime, 8 step, 9 program."""
+    words = "other python input xla_op kernel memcpy collective runtime step module"
+    assert [(family.name.lower(), int(family)) for family in Family] == list(
+        zip(words.split(), range(10), strict=True)
+    )
 
 
 def test_colors_are_the_low_8_bits_of_the_crc_of_a_name() -> None:

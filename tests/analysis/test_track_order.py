@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from tb_tpuprof.analysis.timeline.tracks import (
@@ -12,6 +15,8 @@ from tb_tpuprof.analysis.timeline.tracks import (
     section_of,
     tracks,
 )
+from tb_tpuprof.trace import schema
+from tb_tpuprof.trace.table import Table, table_from_rows
 from tests.builders import DrawnEvent, DrawnPlane, build
 
 
@@ -133,3 +138,16 @@ def test_all_tracks_of_a_run() -> None:
         ("Host threads", "tf_data_1", "tf_data"),
         ("/host:metadata", "x", "other"),
     ]
+
+
+def test_counters_without_samples_are_no_tracks() -> None:
+    """Of a host, counters come after its threads, by their number."""
+    trace = build([DrawnPlane("/host:CPU", {"zz": [DrawnEvent("a", 0, 1), DrawnEvent("b", 2, 1)]})])
+    name = {text: trace.strings.find(text) for text in ("zz", "a", "b")}
+    rows = [(0, name["b"], name["a"], 0, 2), (0, name["a"], -1, 2, 0), (0, name["a"], -1, 2, 1)]
+    samples = {"time_ps": np.array([1, 2, 3]), "value": np.array([1.0, 2.0, 3.0])}
+    counted = replace(
+        trace, counters=table_from_rows(schema.COUNTERS, rows), samples=Table(schema.SAMPLES, samples)
+    )
+    shown = [(track.line, track.name, track.kind, track.is_derived) for track in tracks(counted)]
+    assert shown == [(0, "zz", "thread", False), (1, "b: a", "counter", False), (3, "a", "counter", False)]

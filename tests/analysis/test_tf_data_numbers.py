@@ -30,9 +30,13 @@ from tb_tpuprof.analysis.tf_data.pipeline import (
     _parents,
     _parents_first,
     _split_by,
+    call,
+    pipelines,
 )
 from tb_tpuprof.analysis.tf_data.simulation import Simulated
 from tb_tpuprof.analysis.tf_data.what_if import Model, _error, _kind, _timing, _varies, what_if
+from tests.analysis.test_tf_data import MAP, PREFETCH, RANGE, ROOT, prefetched
+from tests.builders import PS
 
 MS = 10**9
 
@@ -77,9 +81,34 @@ def test_the_share_after_elements_were_ready() -> None:
     assert pipeline([(0, 0)], [0]).wake_fraction == 0.0
 
 
+def test_stages_of_a_pipeline_that_works_ahead() -> None:
+    """Of two elements made in 90 µs, one while the caller waits; 10 µs of each are the range's (see `prefetched`)."""
+    (found,) = pipelines(prefetched())
+    assert [one.long_name for one in found.stages] == [ROOT, PREFETCH, MAP, RANGE]
+    assert [one.parent for one in found.stages] == [-1, 0, 1, 2]
+    assert [one.is_async for one in found.stages] == [False, True, False, False]
+    times = {
+        one.name: (one.times.self_ps / PS, one.times.work_ps / PS, one.times.blocking_ps / PS)
+        for one in found.stages
+    }
+    assert times["Map"] == (160, 160, 80)
+    assert times["Range"] == (20, 20, 10)
+    assert times["Root"] == (4, 4, 4)
+    assert [one.times.n_calls for one in found.stages] == [2, 2, 2, 2]
+    assert (found.name, found.kind, found.bottleneck, found.thread_count) == ("Host:0", "Host", 2, 1)
+    assert (found.waited_ps / PS).tolist() == [98, 1.5]  # until the element was there
+    shown = call(prefetched(), found, 1)
+    assert [(node.name, node.parent, node.duration_ps / PS, node.self_ps / PS) for node in shown.nodes] == [
+        ("Root", -1, 100, 2), ("Prefetch", 0, 98, 8), ("Map", 1, 90, 80), ("Range", 2, 10, 10),
+    ]  # fmt: skip
+    assert (shown.bottleneck, shown.duration_ps / PS, shown.n_reparented) == (2, 100, 0)
+    assert [node.is_blocking for node in call(prefetched(), found, 2).nodes] == [True, True, False, False]
+
+
 def test_slow_calls_are_longer_than_50_us() -> None:
     found = pipeline([(0, 50_000_000), (1, 50_000_001), (2, 9)])
     assert (found.n_slow, found.max_ps) == (1, 50_000_001)
+    assert pipeline([(0, 50_000_001)] * 3).n_slow == 3
 
 
 def test_ranks_complete_calls_come_first_and_ties_are_in_time_order() -> None:
@@ -276,6 +305,7 @@ def test_runs_that_straggle() -> None:
     assert not Evidence({}, {}, tuple([10] * 19 + [25] * 19)).straggles
     assert not Evidence({}, {}).straggles
     assert Evidence({}, {}, (10, 40, 30)).typical_ps == 30
+    assert Evidence({}, {}).typical_ps == 0
 
 
 @pytest.mark.parametrize(

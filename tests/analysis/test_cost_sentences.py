@@ -15,7 +15,15 @@ from tb_tpuprof.analysis.ops.category_sentence import (
     sum_categories,
     verdict_by_category,
 )
-from tb_tpuprof.analysis.ops.metrics import OpMetrics, add_up, by_framework_op, no_ops, sum_by
+from tb_tpuprof.analysis.ops.metrics import (
+    Occurrences,
+    OpMetrics,
+    add_up,
+    by_framework_op,
+    no_ops,
+    sum_by,
+    sum_occurrences,
+)
 from tb_tpuprof.analysis.ops.recommend import (
     Finding,
     apart_finding,
@@ -332,6 +340,10 @@ def test_the_verdict_on_a_run_without_steps() -> None:
 def test_idle_devices_in_words() -> None:
     one = DeviceIdle(0.882, 32.6 * MS, 1, "GPU").sentence
     assert one == "The GPU is idle for 88.2% of the 32.6 ms between its first and its last operation."
+    two = DeviceIdle(0.5, 32.6 * MS, 2, "XPU").sentence
+    assert (
+        two == "The 2 devices are idle for 50.0% of the 32.6 ms between their first and their last operation."
+    )
     four = DeviceIdle(0.882, 32.6 * MS, 4, "TPU").sentence
     assert (
         four == "The 4 cores are idle for 88.2% of the 32.6 ms between their first and their last operation."
@@ -342,6 +354,27 @@ def test_exact_sums_of_large_and_negative_times() -> None:
     key = np.array([2, 0, 2, 2, 0])
     value = np.array([2**60 + 1, -5, 2**53 + 1, 3, 2])
     assert sum_by(key, value, 4).tolist() == [-3, 0, 2**60 + 2**53 + 5, 0]
+
+
+def test_occurrences_are_summed_by_operation() -> None:
+    """Of five occurrences of three of four operations, two are eager; the second operation never occurs."""
+    occurrences = Occurrences(
+        np.array([3, 0, 3, 2, 3]), np.array([10, 20, 30, 40, 50]), np.array([1, 2, 3, 4, 5]),
+        np.array([True, False, True, True, False]),
+    )  # fmt: skip
+    found = sum_occurrences([("a", "A"), ("b", "B"), ("c", "C"), ("d", "D")], occurrences, 77)
+    assert (found.name, found.type, found.span_ps) == (("a", "c", "d"), ("A", "C", "D"), 77)
+    assert found.n_occurrences.tolist() == [1, 1, 3]
+    assert (found.time_ps.tolist(), found.self_ps.tolist()) == ([20, 40, 90], [2, 4, 9])
+    assert found.is_eager.tolist() == [False, True, True]
+    assert np.isnan([found.flops, found.model_flops, found.n_bytes]).all()
+
+
+def test_devices_without_operations_keep_their_span() -> None:
+    idle = replace(no_ops(), span_ps=40)
+    assert add_up([idle, no_ops()]) is idle
+    assert len(add_up([no_ops(), no_ops()])) == 0
+    assert add_up([idle, replace(OPS, span_ps=0), OPS]).span_ps == 40 + 150 * MS
 
 
 def test_operations_of_three_devices_add_up() -> None:

@@ -101,6 +101,13 @@ def test_names_of_the_program_are_not_explained(name: str) -> None:
     assert explained(name, "thread") is None
 
 
+def test_only_the_first_400_letters_of_a_name_count() -> None:
+    entry = explained("aten::add_")
+    assert entry is not None
+    for n, is_explained in ((394, True), (393, False)):  # behind six letters
+        assert (explained("aten::" + "a" * n + " ?!", "thread") == entry) == is_explained
+
+
 @pytest.mark.parametrize("letter", ["a", "_", ".", "-", "aten::", "void ", "$", "a_", "cudnn::", "(", "\n"])
 def test_hostile_names_take_no_time(letter: str) -> None:
     """Names come from files: no pattern backtracks for long."""

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tb_tpuprof.analysis.hlo.work import ProgramCosts
+from tb_tpuprof.analysis.ops.category_sentence import op_categories
 from tb_tpuprof.analysis.ops.hlo import hlo_ops, merge_hlo_ops
 from tb_tpuprof.analysis.ops.hlo_record import HloOps, Words, program_titles, words_by_id, words_of
 from tb_tpuprof.analysis.ops.hlo_times import NO_TIMES, ProgramTimes
@@ -193,3 +194,13 @@ def test_times_of_an_instruction(row: int, expected: tuple[int, int]) -> None:
     times = ProgramTimes(np.array([2, 5]), np.array([20, 50]), np.array([3, 1]))
     assert times.at(row) == expected
     assert NO_TIMES.at(row) == (0, 0)
+
+
+def test_categories_leave_sparse_cores_out() -> None:
+    found = op_categories(hlo_ops(trace_of()), 5)
+    assert {name: time for name, time in found.times.items() if time} == {
+        "while": 80, "convolution fusion": 120, "loop fusion": 24, "custom-call": 60,
+    }  # fmt: skip
+    assert (found.offload_ps, found.n_devices, found.kind) == (5, 2, "TPU")
+    without = op_categories(hlo_ops(build([DrawnPlane("/host:CPU", {"main": [DrawnEvent("a", 0, 1)]})])), 0)
+    assert without.busy_ps == 0

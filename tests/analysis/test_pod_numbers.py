@@ -133,6 +133,7 @@ def test_alike_collectives_of_pytorch_are_one_row_the_longest_first() -> None:
         ("all-gather", [8], [-1], 4, 32),  # the output is that of four ranks
         ("all-gather", [8], [-1], 0, 0),
         ("all-gather", [8], [20], 4, 20),
+        ("all-gather", [8], [0], 4, 8),
         ("gather", [0], [0], 4, 0),
         ("all-gather", [8], [-1], 1, 8),
         ("scatter", [8], [-1], 4, 8),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,8 +13,10 @@ from tb_tpuprof.analysis.ops.hlo import hlo_ops
 from tb_tpuprof.analysis.ops.hlo_times import hlo_times
 from tb_tpuprof.analysis.ops.labels import hlo_parts, levels, of_metadata, of_rows, scope_parts
 from tb_tpuprof.analysis.ops.ran_programs import ran_programs
+from tb_tpuprof.trace import schema
+from tb_tpuprof.trace.table import Table
 from tb_tpuprof.trace.trace import Trace
-from tests.builders import DrawnEvent, DrawnPlane, build
+from tests.builders import DrawnEvent, DrawnPlane, Stats, build
 from tests.ingest.hlo_protos import array, computation, instruction, proto
 
 BLOCK = array(8, 16)
@@ -88,6 +92,43 @@ def test_links_of_events_to_instructions() -> None:
     assert links.named(7, "3").tolist() == []
     assert links.named(8, "add.3").tolist() == []
     assert links.unreadable == {}
+
+
+def test_links_by_the_stats_of_names() -> None:
+    """Of a TPU: by `hlo_op`, or with a symbol by the name itself; the event's own `hlo_op` counts first."""
+    stats: dict[str, Stats] = {
+        "a": {"program_id": 7, "symbol_id": 1},
+        "b": {"program_id": 7, "symbol_id": 2, "hlo_op": "named.2"},
+        "c": {"program_id": 8, "hlo_op": "named.3"},
+        "d": {"program_id": 8, "symbol_id": 4},
+        "e": {"program_id": 8},
+        "f": {"symbol_id": 6},
+        "g": {"program_id": -1, "symbol_id": 7},
+    }
+    events = [
+        DrawnEvent(name, 10 * i, 5, {"hlo_op": "own.4"} if name == "d" else {})
+        for i, name in enumerate(stats)
+    ]
+    trace = build([DrawnPlane("/device:TPU:0", {"XLA Ops": events}, metadata_stats=stats)])
+    display = np.arange(len(trace.metadata), dtype=np.int32)
+    columns = {name: trace.metadata[name] for name in ("plane", "id", "name")}
+    names = [trace.strings.find(name) for name in stats]
+    shown = replace(
+        trace,
+        metadata=Table(schema.METADATA, {**columns, "display_name": np.array(names, np.int32)[display]}),
+    )
+    links = hlo_links(shown)
+    found = {
+        list(stats)[event]: (links.ops[op].program_id, links.ops[op].name)
+        for event, op in zip(links.events.tolist(), links.op.tolist(), strict=True)
+    }
+    assert found == {
+        "a": (7, "a"),
+        "b": (7, "named.2"),
+        "c": (8, "named.3"),
+        "d": (8, "own.4"),
+        "g": (-1, "g"),
+    }
 
 
 def test_times_of_instructions_by_program() -> None:

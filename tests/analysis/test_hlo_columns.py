@@ -100,6 +100,26 @@ def test_work_of_all_occurrences() -> None:
     assert ops.find(8, DOT) == ops.find(7, "gone") == -1
 
 
+def test_custom_calls_state_their_work_in_each_event() -> None:
+    """Twice on one core: 1000 and 2500 FLOPs, 50 and 70 bytes of HBM. A call whose events state none keeps its name's."""
+    metadata = {
+        name: stats(8, i + 1, "custom-call", flops=1, bytes_accessed=2) for i, name in enumerate(("a", "b"))
+    }
+    metadata["c"] = stats(8, 3, "loop fusion", flops=3, bytes_accessed=4)
+    events = [
+        DrawnEvent("a", 0, 5, {"flops": 1000, "bytes_accessed": 50}),
+        DrawnEvent("b", 10, 5),
+        DrawnEvent("a", 20, 5, {"flops": 2500, "bytes_accessed": 70}),
+        DrawnEvent("c", 30, 5, {"flops": 9999, "bytes_accessed": 9999}),  # no custom call
+    ]
+    ops = hlo_ops(build([DrawnPlane("/device:TPU:0", {"XLA Ops": events}, {}, metadata)]))
+    rows = [ops.find(8, name) for name in "abc"]
+    assert ops.work.flops[rows].tolist() == ops.work.model_flops[rows].tolist() == [3500, 1, 3]
+    assert ops.work.n_bytes[rows].tolist() == [120, 2, 4]
+    assert ops.work.space_bytes[0, rows].tolist() == [120, 2, 4]
+    assert not ops.work.space_bytes[1:, rows].any()
+
+
 def test_the_same_operations_as_those_of_the_framework_s_page() -> None:
     """Without SparseCores; by metadata row."""
     ops = tpu_ops(trace_of())

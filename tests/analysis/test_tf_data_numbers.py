@@ -33,8 +33,17 @@ from tb_tpuprof.analysis.tf_data.pipeline import (
     call,
     pipelines,
 )
-from tb_tpuprof.analysis.tf_data.simulation import Simulated
-from tb_tpuprof.analysis.tf_data.what_if import Model, _error, _kind, _timing, _varies, what_if
+from tb_tpuprof.analysis.tf_data.simulation import Part, Simulated
+from tb_tpuprof.analysis.tf_data.what_if import (
+    Change,
+    Model,
+    _error,
+    _kind,
+    _timing,
+    _varies,
+    changed_parts,
+    what_if,
+)
 from tests.analysis.test_tf_data import MAP, PREFETCH, RANGE, ROOT, prefetched
 from tests.builders import PS
 
@@ -357,3 +366,51 @@ def test_a_model_that_does_not_explain_the_time_says_in_which_direction(
     (estimate,) = what_if(trace, pipeline([(0, 1)]))
     assert (estimate.kind, estimate.note) == ("none", text)
     assert (estimate.latency_ps, estimate.step_ps) == (None, None)
+
+
+def part(name: str, parent: int, kind: Any, per_parent: float = 1.0, **more: Any) -> Part:
+    return Part(name, parent, kind, per_parent, np.array([3.0]), np.array([5.0, 7.0]), **more)
+
+
+def test_stages_after_a_change() -> None:
+    """A shuffle below a map below a batch of 4; a zip's other input stays as it is."""
+    parts = (
+        part("Root", -1, "inline"), part("BatchV2", 0, "inline", 2.0), part("ParallelMapV2", 1, "lanes", 4.2, lanes=3),
+        part("Shuffle", 2, "inline"), part("Range", 1, "inline", 9.0),
+    )  # fmt: skip
+    model = Model(parts, 2, np.ones(1), 9.0, 1.0, None, (0.0, 0.0), 8, 8, 0.0, False)
+
+    def changed(**change: Any) -> list[tuple[str, int, str, float, float, float, int]]:
+        return [
+            (
+                one.name, one.parent, one.kind, one.per_parent, float(one.work_ps.sum()), float(one.function_ps.sum()),
+                one.lanes,
+            )
+            for one in changed_parts(model, Change(**change))
+        ]  # fmt: skip
+
+    root, batch, mapped, shuffle, other = changed()
+    assert mapped == ("ParallelMapV2", 1, "lanes", 4.2, 3.0, 12.0, 3)
+    assert changed(parallel=6) == [
+        root,
+        batch,
+        ("ParallelMapV2", 1, "lanes", 4.2, 0.0, 12.0, 6),
+        shuffle,
+        other,
+    ]
+    passing = ("ParallelMapV2", 1, "inline", 4.2, 0.0, 0.0, 3)
+    assert changed(remove=True) == [root, batch, passing, shuffle, other]
+    assert changed(cache=True) == [root, batch, passing, ("Shuffle", 2, "inline", 0.0, 0.0, 0.0, 1), other]
+    fused = ("MapAndBatch", 0, "batch_lanes", 2.0, 0.0, 12.0, 6)
+    assert changed(parallel=6, is_fused=True) == [root, fused, passing, shuffle, other]
+    assert changed_parts(model, Change(parallel=6, is_fused=True))[1].batch == 4
+    assert [(name, parent) for name, parent, *_ in changed(prefetch=True)] == [
+        ("Root", -1), ("Prefetch", 0), ("BatchV2", 1), ("ParallelMapV2", 2), ("Shuffle", 3), ("Range", 2),
+    ]  # fmt: skip
+    assert changed_parts(model, Change(prefetch=True))[1].buffer == 2
+    lanes = replace(parts[2], kind="batch_lanes")
+    batches = replace(model, parts=(*parts[:2], lanes, *parts[3:]))
+    removed = changed_parts(batches, Change(remove=True))[2]
+    assert (removed.kind, removed.work_ps.tolist(), removed.function_ps.tolist()) == ("batch_lanes", [0], [0])
+    more = changed_parts(batches, Change(parallel=6))[2]
+    assert (more.kind, more.lanes, more.work_ps.tolist()) == ("batch_lanes", 6, [3])

@@ -20,10 +20,11 @@ from tb_tpuprof.analysis.flame.nodes import (
     merged_nodes,
     nodes_of_branches,
 )
-from tb_tpuprof.analysis.flame.scopes import phase_of
+from tb_tpuprof.analysis.flame.scopes import phase_of, scope_nodes
 from tb_tpuprof.analysis.flame.selection import selection
 from tb_tpuprof.analysis.steps.record import Steps
-from tests.builders import PS, drawing
+from tests.analysis.test_hlo_columns import trace_of
+from tests.builders import PS, DrawnEvent, DrawnPlane, Stats, build, drawing
 
 
 def node(name: str, parent: int, *total: int, **more: int) -> Node:
@@ -217,3 +218,35 @@ def test_a_trace_without_steps_has_only_itself() -> None:
         assert found is not None
         assert (found.opens.tolist(), found.closes.tolist(), len(found.rows)) == ([0], [15 * PS], 0)
     assert selection(WORK, "train") is None
+
+
+def test_operations_by_scope() -> None:
+    """Two cores run three and one additions of 6 ps and 5 FLOPs; the window holds all but the last one of the first."""
+    trace = trace_of(3, 1)
+    nodes = scope_nodes(
+        trace, [(np.array([0]), np.array([140])), (np.array([0, 1000]), np.array([500, 2000]))]
+    )
+    paths: list[str] = []
+    for one in nodes:
+        paths.append(f"{paths[one.parent]} > {one.name}" if one.parent >= 0 else one.name)
+    found = {
+        path: (one.own_ps, one.calls, one.flops)
+        for path, one in zip(paths, nodes, strict=True)
+        if any(one.own_ps)
+    }
+    assert found == {
+        "7 > loop > while.1": ([40, 80], [1, 2], 10_000),
+        "7 > s > dot > dot.2": ([60, 120], [2, 4], 200),
+        "8 > add.3": ([12, 24], [2, 4], 10),  # without the SparseCore's
+        "8 > custom-call.4": ([0, 60], [0, 2], 0),
+    }
+    assert scope_nodes(build([DrawnPlane("/host:CPU", {"main": [DrawnEvent("a", 0, 1)]})]), []) == []
+
+
+def test_scopes_are_60_deep_at_most_and_unknown_work_is_none() -> None:
+    names = "/".join(f"s{i}" for i in range(61))
+    stats: dict[str, Stats] = {"x": {"program_id": 7, "symbol_id": 1, "tf_op": names}}
+    trace = build([DrawnPlane("/device:TPU:0", {"XLA Ops": [DrawnEvent("x", 0, 9)]}, metadata_stats=stats)])
+    nodes = scope_nodes(trace, [(np.array([0]), np.array([10]))])
+    assert [one.name for one in nodes] == ["7", *(f"s{i}" for i in range(60)), "x"]
+    assert {one.flops for one in nodes} == {None}

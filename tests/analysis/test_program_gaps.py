@@ -48,6 +48,11 @@ def test_gaps_before_between_and_after_operations() -> None:
     ]
 
 
+def test_a_single_operation() -> None:
+    assert gaps([(10, 30)], [(5, 14)]) == [(14, 30, 0)]
+    assert gaps([(10, 30)], [(12, 40)]) == [(10, 12, 0)]
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_random_programs(seed: int) -> None:
     draw = np.random.default_rng(seed)

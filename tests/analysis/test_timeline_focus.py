@@ -39,6 +39,11 @@ def test_up_to_one_in_a_hundred_are_stray() -> None:
     assert found(dense(100_000, 197), [(0, 1), (5, 1)]) is None
 
 
+def test_strays_of_several_lines_behind_the_others() -> None:
+    assert found(dense(0, 297), [(100_000, 1), (100_005, 1)], [(100_009, 1)]) == Focus(0, 2966, 0, 3)
+    assert found(dense(0, 296), [(100_000, 1), (100_005, 1)], [(100_009, 1)]) is None
+
+
 def test_fewer_than_ten_events_have_no_strays() -> None:
     assert found(dense(100_000, 8), [(3, 4)]) is None
     assert found(dense(100_000, 9), [(3, 4)]) == Focus(100_000, 100_086, 1, 0)
@@ -55,6 +60,7 @@ def test_nothing_runs_during_nine_tenths_of_the_trace() -> None:
 
 def test_an_event_that_lasts_until_the_others_is_not_far() -> None:
     assert found(dense(100_000, 20), [(3, 99_000)]) is None
+    assert found(dense(100_000, 20), [(3, 100_050)]) is None
     assert found(dense(100_000, 20), [(3, 200_000)]) is None
     assert found([*dense(50, 19), (60, 90_000)], [(100_000, 9)]) is None
 

@@ -16,6 +16,7 @@ from tb_tpuprof.analysis.timeline.names import (
 )
 from tb_tpuprof.analysis.timeline.steps import number_in_name, step_marks
 from tb_tpuprof.analysis.timeline.timeline import durations_of, event_names, starts_of, timeline
+from tb_tpuprof.analysis.timeline.totals import same_name
 from tests.builders import PS, DrawnEvent, DrawnPlane, build, drawing
 
 
@@ -151,6 +152,13 @@ def test_steps_of_a_device_are_those_of_its_line() -> None:
     )  # fmt: skip
 
 
+def test_steps_on_the_first_line_of_a_file() -> None:
+    plane = DrawnPlane(
+        "/device:TPU:0", {"Steps": [DrawnEvent("7", 5, 10)], "XLA Ops": [DrawnEvent("dot", 6, 1)]}
+    )
+    assert step_marks(build([plane])).number.tolist() == [7]
+
+
 def test_the_program_that_runs_when_an_event_begins() -> None:
     """By the plane's own line of programs; a program of no length counts for the moment that it begins."""
     modules = [DrawnEvent("jit_f(1)", 10, 10), DrawnEvent("jit_g(2)", 30, 0), DrawnEvent("jit_h(3)", 40, 5)]
@@ -189,6 +197,9 @@ def test_starts_and_durations_of_both_layers() -> None:
     assert durations_of(drawn, events).tolist() == [
         drawn.derived.duration_ps[last], 5, drawn.derived.duration_ps[first], 7,
     ]  # fmt: skip
+    same = same_name(trace, drawn, 3)
+    assert (same.n, same.total_ps, same.min_ps, same.max_ps) == (2, 12 + 7, 7, 12)
+    assert int(same.counts.sum()) == 2
     for event in range(drawn.n_events):
         layer, row, position = drawn.row_of(event)
         local = event - layer.first_event

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tb_tpuprof.analysis.events.charging import charge, union_ps
+from tb_tpuprof.analysis.events.charging import charge, union_cover, union_ps
 
 Interval = tuple[int, int, int, int]
 
@@ -32,6 +32,10 @@ def test_instants_take_no_time() -> None:
     assert charged([(5, 5, 3, 0)], [(0, 10)]) == [[10, 0, 0, 0]]
 
 
+def test_a_window_that_ends_before_it_begins_has_no_time() -> None:
+    assert charged([], [(10, 4), (3, 3)]) == [[0, 0, 0, 0], [0, 0, 0, 0]]
+
+
 def test_no_events_leave_all_time_unknown() -> None:
     assert charged([], [(0, 10)]) == [[10, 0, 0, 0]]
 
@@ -56,3 +60,15 @@ def test_classes_sum_up_to_the_step_and_agree_with_counting_moments(drawn: list[
 def test_union_counts_overlaps_once() -> None:
     assert union_ps(np.array([0, 5, 20]), np.array([10, 12, 25])) == 17
     assert union_ps(np.empty(0, np.int64), np.empty(0, np.int64)) == 0
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 9)), max_size=9))
+def test_the_union_agrees_with_counting_moments(drawn: list[tuple[int, int]]) -> None:
+    """Its length, and how much of it lies before each moment."""
+    start = np.array([a for a, _ in drawn], np.int64)
+    end = np.array([a + length for a, length in drawn], np.int64)
+    covered = {moment for a, length in drawn for moment in range(a, a + length)}
+    assert union_ps(start, end) == len(covered)
+    moments = np.arange(-2, 45)
+    expected = [sum(one < moment for one in covered) for moment in moments.tolist()]
+    assert union_cover(start, end)(moments).tolist() == expected

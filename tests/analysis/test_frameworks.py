@@ -83,6 +83,10 @@ def test_what_else_a_job_uses() -> None:
     assert sum_software([Software(), Software(PYTORCH), Software(JAX, True), Software(PYTORCH)]) == Software(
         PYTORCH, True
     )
+    for flag in ("uses_tf_data", "has_python", "is_amd"):
+        assert sum_software([Software(), Software(**{flag: True}), Software()]) == Software(**{flag: True})  # type: ignore[arg-type]
+    assert sum_software([]) == Software()
+    assert sum_software([Software(JAX), Software(PYTORCH)]).framework == JAX  # the first of equals
     assert software(drawing("")) == Software()
 
 

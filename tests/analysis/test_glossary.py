@@ -101,6 +101,13 @@ def test_names_of_the_program_are_not_explained(name: str) -> None:
     assert explained(name, "thread") is None
 
 
+def test_only_the_first_400_letters_of_a_name_count() -> None:
+    entry = explained("aten::" + "a" * 394, "thread")
+    assert entry is not None
+    assert explained("aten::" + "a" * 394 + "\n", "thread") == entry
+    assert explained("aten::" + "a" * 393 + "\n", "thread") is None
+
+
 @pytest.mark.parametrize("letter", ["a", "_", ".", "-", "aten::", "void ", "$", "a_", "cudnn::", "(", "\n"])
 def test_hostile_names_take_no_time(letter: str) -> None:
     """Names come from files: no pattern backtracks for long."""

@@ -4,7 +4,13 @@ write them.
 
 import pytest
 
-from tb_tpuprof.analysis.events.kernel_names import is_tensor_core_eligible, library_of, uses_tensor_cores
+from tb_tpuprof.analysis.events.kernel_names import (
+    is_half_precision,
+    is_tensor_core_eligible,
+    library_of,
+    short_name,
+    uses_tensor_cores,
+)
 
 # What XProf 2.24.2 looks for in a kernel's name.
 PEER_PATTERNS = (
@@ -258,3 +264,36 @@ def test_an_unknown_kernel_of_a_compiled_program_is_the_compiler_s() -> None:
 )
 def test_operations_that_tensor_cores_can_do(op: str, type_: str, eligible: bool) -> None:
     assert is_tensor_core_eligible(op, type_) == eligible
+
+
+@pytest.mark.parametrize(
+    ("kernel", "short"),
+    [
+        ("void at::native::f<int, (char)3>(float*)", "at::native::f"),
+        ("(anonymous namespace)::g(int)", "g"),
+        ("<lambda>", "<lambda>"),
+        ("(x)", "(x)"),
+        ("k" * 80, "k" * 80),
+        ("k" * 81, "k" * 79 + "…"),
+    ],
+)
+def test_short_names(kernel: str, short: str) -> None:
+    assert short_name(kernel) == short
+
+
+def test_only_the_beginning_of_a_long_name_counts() -> None:
+    """Up to 8,192 characters."""
+    for n, matches in ((8_188, True), (8_189, False)):
+        name = "." * n + "fp16"
+        assert is_half_precision(name) == matches
+        assert uses_tensor_cores("." * n + "wmma") == matches
+        assert (library_of("." * n + "nccl") == "NCCL / RCCL") == matches
+    assert not uses_tensor_cores("simt_wmma")
+    assert not uses_tensor_cores("wmma" + "." * 8_184 + "simt")
+    assert uses_tensor_cores("wmma" + "." * 8_185 + "simt")
+
+
+def test_names_of_composable_kernel_are_in_small_letters() -> None:
+    assert library_of("x::CK::y") == "Other"
+    assert library_of("x ck::y") == "Composable Kernel"
+    assert library_of("NCCL") == library_of("nccl") == "NCCL / RCCL"

@@ -2,7 +2,7 @@ import itertools
 
 import numpy as np
 
-from tb_tpuprof.analysis.events.nesting import event_ends, nest_rows, parents, regions
+from tb_tpuprof.analysis.events.nesting import are_inside, event_ends, nest_rows, parents, regions
 from tb_tpuprof.native import enclose, flood, nest
 from tb_tpuprof.native.plain import intervals as plain
 from tests.builders import PS, drawing
@@ -70,6 +70,30 @@ def test_a_region_without_a_stop_ends_where_the_next_one_begins_and_the_last_one
     assert parents(trace)[names.index("a")] == 0
     assert parents(trace)[names.index("b")] == second
     assert found.end_ps[2] > found.end_ps[1]
+
+
+def test_events_inside_others_of_a_name() -> None:
+    trace = drawing("""
+        main   [a                              ][c ]
+        main     [b              ][c ][a      ]
+        main       [c ][b     ]         [c ]
+        main             [c ]
+        """)
+    names = [trace.strings[i] for i in trace.metadata["name"].tolist()]
+    rows = np.arange(trace.n_events)
+    for wanted in ("a", "b", "c"):
+        chosen = np.array([name == wanted for name in names])
+        above = parents(trace).tolist()
+        expected = []
+        for row in above:
+            inside = False
+            while row >= 0:
+                inside |= names[trace.events["metadata"][row]] == wanted
+                row = above[row]
+            expected.append(inside)
+        assert are_inside(trace, rows, chosen).tolist() == expected
+    none = regions(trace)
+    assert len(none.event) == len(none.end_ps) == 0
 
 
 def test_self_times_of_a_line_sum_up_to_its_busy_time() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tb_tpuprof.analysis.flame.frames import frames
-from tb_tpuprof.analysis.flame.function import function_sides
+from tb_tpuprof.analysis.flame.function import N_CALLS, function_sides
 from tb_tpuprof.analysis.flame.nodes import Node, functions, shown_nodes
 from tb_tpuprof.analysis.flame.stacks import Stacks, stacks
 from tb_tpuprof.trace.trace import Trace
@@ -118,6 +118,64 @@ def test_functions_and_their_sides(seed: int) -> None:
         assert by_level(sides.callees) == {k: time for k, time in callees.items() if time}
         assert int(sides.step_own_ps.sum()) == own
         assert int(sides.step_total_ps.sum()) == total
+
+
+def whole(nodes: list[Node]) -> dict[Path, tuple[int, int]]:
+    """(total time, calls) of the nodes that take time, by the names on the way from the root."""
+    paths: list[Path] = []
+    for node in nodes:
+        paths.append((*(paths[node.parent] if node.parent >= 0 else ()), node.name))
+    assert len(set(paths)) == len(paths)
+    return {
+        path: (node.total_ps[0], node.calls[0])
+        for path, node in zip(paths, nodes, strict=True)
+        if node.total_ps[0]
+    }
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_whole_trees_of_callers_and_callees(seed: int) -> None:
+    """Summed over all call paths of a function, outermost calls only; its time in each window; its longest calls."""
+    rng = random.Random(2000 + seed)
+    lines = [ordered(random_line(rng, 0, 60)) for _ in range(3)]
+    trace, one = trace_of(lines), random_windows(rng)
+    window = tuple(np.array(column, np.int64) for column in zip(*one, strict=True))
+    tree = stacks(trace, [[0], [1, 2]], [window])  # type: ignore[list-item]
+    found, flame = frames(trace, tree), plain_flame(lines, one)
+    for name in NAMES:
+        sides = function_sides(trace, tree, found, name, (window, window))  # type: ignore[arg-type]
+        if sides is None:
+            continue
+        callers: dict[Path, tuple[int, int]] = {}
+        callees: dict[Path, tuple[int, int]] = {}
+        for path, (_, total, calls) in flame.items():
+            if name not in path or not total:
+                continue
+            first = path.index(name)
+            below = path[first:]
+            time, n = callees.get(below, (0, 0))
+            callees[below] = time + total, n + calls
+            if first == len(path) - 1:
+                for k in range(1, len(path) + 1):
+                    above = path[::-1][:k]
+                    time, n = callers.get(above, (0, 0))
+                    callers[above] = time + total, n + calls
+        assert whole(sides.callers) == callers
+        assert whole(sides.callees) == callees
+        each = [plain_function(plain_flame(lines, [bounds]), name)[:2] for bounds in one]
+        assert list(zip(sides.step_own_ps.tolist(), sides.step_total_ps.tolist(), strict=True)) == each
+        in_window = sorted(
+            (start - end, start)
+            for line in lines
+            for start, end, called in line
+            if called == name and any(opens < end and start < closes for opens, closes in one)
+        )
+        longest = list(
+            zip((-sides.longest.duration_ps).tolist(), sides.longest.start_ps.tolist(), strict=True)
+        )
+        assert [length for length, _ in longest] == [length for length, _ in in_window[:N_CALLS]]
+        assert set(longest) <= set(in_window)
+        assert trace.events["start_ps"][sides.longest.event].tolist() == sides.longest.start_ps.tolist()
 
 
 def by_level(nodes: list[Node]) -> dict[str, int]:

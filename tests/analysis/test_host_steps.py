@@ -291,3 +291,21 @@ def test_a_loader_between_the_annotations_of_a_loop() -> None:
     assert times(found, "input") == [40, 40, 40]
     assert times(found, "host_compute") == [10, 11, 12]
     assert [wait.title for wait in found.waits] == ["`load_batch` (gen.py:7)"]
+
+
+def test_a_compilation_between_the_annotations_of_a_loop() -> None:
+    main = [
+        one
+        for i in range(4)
+        for one in (
+            event("backend_compile", 100 * i, 30 + i),
+            event("train", 100 * i + 40, 60, _r=1, step_num=i),
+            event("a:A", 100 * i + 50, 10),
+        )
+    ]
+    found = steps(trace_of(main=main))
+    assert (found.how, times(found, "compilation"), times(found, "host_compute")) == (
+        "loop",
+        [31, 32, 33],
+        [10, 10, 10],
+    )

@@ -103,6 +103,7 @@ def test_a_deallocation_takes_what_it_does_not_state_from_its_allocation() -> No
         "",
         "",
     ]
+    assert [column[0:7].min() for column in (found.op, found.region, found.shape)] == [-1, -1, -1]
     n = 7
     assert found.partner.tolist() == [2, 3, 0, 1, -1, 6, 5]
     assert events_of(event(0, 1), event(1, 1), event(2, 2)).partner.tolist() == [1, 3, 3]
@@ -145,6 +146,8 @@ def test_memories_are_named_after_allocators_or_devices() -> None:
     assert (found.start_ps // (10 * NS)).tolist() == [1, 5, 0, 3, 2, 6, 4]
     assert memory_events(trace_of(lines[:1])).memories == ("GPU_10_bfc",)
     assert memory_events(trace_of(lines[4:5])).memories == ("memory",)
+    plane = DrawnPlane("GPU_0_bfc", {"t": [event(0, allocator_name="GPU_0_bfc")]})
+    assert memory_events(build([plane])).memories == ("GPU_0_bfc",), "the trace's first string"
     assert has_memory_events(trace_of(lines))
     assert has_memory_events(trace_of([event(0, frees=True)]))
     assert not has_memory_events(trace_of([DrawnEvent("x", 0, 1)]))

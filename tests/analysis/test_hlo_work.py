@@ -192,6 +192,28 @@ def test_random_numbers_and_reductions_over_devices_count_each_array() -> None:
     assert not costs.flops.flags.writeable
 
 
+def test_what_runs_something_unknown_is_unknown_itself() -> None:
+    opaque = computation(
+        2,
+        "opaque",
+        [instruction(5, "custom-call", array(4), f28="x"), instruction(6, "add", array(4), [5])],
+        6,
+    )
+    known = computation(3, "known", [instruction(7, "add", array(4))], 7)
+    entry = [
+        instruction(i, opcode, array(4), f38=called)
+        for i, (opcode, called) in enumerate(
+            (("call", (2,)), ("call", (3,)), ("conditional", (3, 2)), ("fusion", (3,))), 1
+        )
+    ]
+    module, costs = costs_of(entry, opaque, known)
+    assert {module.name(row) for row in np.flatnonzero(~costs.is_known)} == {
+        "custom-call.5",
+        "call.1",
+        "conditional.3",
+    }
+
+
 def test_missing_computations() -> None:
     entry = [instruction(1, "call", array(4), (), f38=(9, 2)), instruction(2, "map", array(6), [1], f38=(9,))]
     called = computation(2, "body", [instruction(5, "add", array(4))], 5)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tb_tpuprof.analysis.steps.classes import CATEGORIES, TimeClass
-from tb_tpuprof.analysis.steps.program import main_function_calls
+from tb_tpuprof.analysis.steps.program import main_calls, main_function_calls
 from tb_tpuprof.analysis.steps.record import Steps
 from tb_tpuprof.analysis.steps.steps import step_pieces, steps
 from tb_tpuprof.analysis.steps.waits import has_user_events, name_kinds
@@ -309,3 +309,15 @@ def test_a_compilation_between_the_annotations_of_a_loop() -> None:
         [31, 32, 33],
         [10, 10, 10],
     )
+
+
+def test_units_of_a_loop_whose_frame_ends_with_its_last_call() -> None:
+    """`main` calls `fit`, which calls `update` three times, each with two operations; nothing follows the last one."""
+    main = [event("$job.py:1 main", 0, 12 * MS), event("$loop.py:3 fit", MS, 9 * MS)]
+    for at in (1, 4, 7):
+        main += [
+            event("$loop.py:9 update", at * MS, 3 * MS),
+            *(event("EagerLocalExecute: MatMul", (at + start) * MS, MS) for start in (0, 2)),
+        ]
+    trace = trace_of(main=main)
+    assert (trace.events["start_ps"][main_calls(trace)] / (MS * PS)).tolist() == [1, 4, 7]

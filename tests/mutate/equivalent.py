@@ -168,6 +168,8 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "len(owner) else owner → with_id = owner[(value > 0) & on_host[trace.lines_at(owner)]]": "no events, which are then looked up",
     },
     "tb_tpuprof/analysis/steps/program.py": {
+        "_units: len(calls) < _FEW or not _is_ordered(trace, calls) → len(calls) <= _FEW or not "
+        "_is_ordered(trace, calls)": "three calls are three units or none",
         "_calls_of_main_program: initial=0 → initial=1": "one picosecond of a trace",
         "_calls_of_main_program: initial=0 → initial=1 #2": "one picosecond of a trace",
     },
@@ -200,6 +202,13 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "classes_and_waits: len(pairs) <= _CODES_AT_ONCE → len(pairs) < _CODES_AT_ONCE": "at once, or in one batch",
         "classes_and_waits: -1 → -2 #2": "any negative number is none",
         "<module>: (128, 256, 512) → (128, 256, 1024)": "any bit above those of the classes",
+    },
+    "tb_tpuprof/analysis/cpu/eager.py": {
+        "eager_runs: if not dispatch.any(): return → without it": "without dispatches the rest finds none",
+    },
+    "tb_tpuprof/analysis/steps/tpu.py": {
+        "tpu_steps: 1: → 0:": "nothing is charged to the first class before",
+        "tpu_steps: 1: → 0: #2": "nothing is charged to the first class before",
     },
     "tb_tpuprof/tools/op_profile/details.py": {
         "_scalars.finite: return None if np.isnan(value) else float(value) → return float(value)": "NaN is "

@@ -18,6 +18,7 @@ from tb_tpuprof.trace.trace import Trace
 from tests.builders import PS, DrawnEvent, DrawnPlane, build, drawing
 
 FETCH = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+INNER = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
 Row = tuple[int, int, int, str, str, str, str]  # step, start, end, class, thread's class, its name, event
 
 
@@ -63,7 +64,7 @@ def pytorch_trace() -> Trace:
         return event("ProfilerStep", start, length, _r=1, step_num=number)
 
     main = [
-        marker(10, 100, 5), event(FETCH, 15, 40), event("dataset.py(12): __getitem__", 20, 20), event(FETCH, 22, 8),
+        marker(10, 100, 5), event(FETCH, 15, 40), event("dataset.py(12): __getitem__", 20, 20), event(INNER, 22, 8),
         event("dataset.py(30): decode", 23, 5), event("aten::mm", 60, 20), event("cudaLaunchKernel", 65, 3, correlation_id=1),
         event("cudaMemcpyAsync", 75, 2, correlation_id=3), event("gen.py(8): next_batch", 84, 20), event("cudaLaunchKernel", 88, 2, correlation_id=2),
         event("model.py(9): head", 92, 6), marker(110, 60, 6), event("gen.py(8): next_batch", 115, 30), event("sleep_lib.py(3): nap", 120, 9),
@@ -132,7 +133,7 @@ def test_pieces_of_pytorch_s_steps() -> None:
     loader: list[Row] = [
         (0, start, end, waits, waits, named, inner)
         for start, end, named, inner in (
-            (15, 20, FETCH, FETCH), (20, 22, FETCH, getitem), (22, 23, FETCH, FETCH), (23, 28, decode, decode), (28, 30, FETCH, FETCH), (30, 40, FETCH, getitem),
+            (15, 20, FETCH, FETCH), (20, 22, FETCH, getitem), (22, 23, FETCH, INNER), (23, 28, decode, decode), (28, 30, FETCH, INNER), (30, 40, FETCH, getitem),
             (40, 55, FETCH, FETCH),
         )
     ]  # fmt: skip

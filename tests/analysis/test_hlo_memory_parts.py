@@ -361,6 +361,8 @@ def test_the_program_with_the_highest_peak_is_the_largest() -> None:
     without = memories_of({unknown: None, damaged: None, small: None})
     assert without.largest() == damaged
     assert without.largest(frozenset({unknown.title, small.title})) == unknown
+    held = memories_of({program(1, 50): 0, program(2, 10): 1})
+    assert held.largest() == program(2, 10)
     equal = memories_of({program(1, 10): 0, program(2, 20): 0, program(3, 15): 0})
     assert equal.largest() == program(2, 20)
 

@@ -210,6 +210,14 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "tpu_steps: 1: → 0:": "nothing is charged to the first class before",
         "tpu_steps: 1: → 0: #2": "nothing is charged to the first class before",
     },
+    "tb_tpuprof/analysis/hlo/memories.py": {
+        "HloMemories.largest: -1 → -2": "programs without memory are all alike",
+        "HloMemories.largest: -1 → -0": "programs without memory are all alike",
+    },
+    "tb_tpuprof/analysis/steps/device_spans.py": {
+        "device_spans: -1 → -2": "any negative number is none",
+        "device_spans: -1 → -2 #2": "any negative number is none",
+    },
     "tb_tpuprof/tools/op_profile/details.py": {
         "_scalars.finite: return None if np.isnan(value) else float(value) → return float(value)": "NaN is "
         "written as null",

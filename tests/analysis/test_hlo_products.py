@@ -16,7 +16,7 @@ from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.hlo_shape import Layout, Shape
 from tests.ingest.hlo_protos import array, computation, instruction, proto, small_proto
 
-F16, F32, S8, BF16 = 10, 11, 2, 16
+F32, BF16 = 11, 16
 
 
 def module_of(instructions: list[Any], *others: Any) -> HloModule:

@@ -289,7 +289,7 @@ def test_the_median_slope_of_at_most_512_steps() -> None:
     assert _median_slope(np.arange(5000) * 3) == 3
 
 
-def floor_with(levels: list[int], n_first: int = 0) -> Any:
+def floor_with(levels: list[int]) -> Any:
     """Steps of 100 ns whose floors are these: each step allocates at its start, keeping the level."""
     events = [
         event(

@@ -51,6 +51,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "len(non_overlapping(thread.opens, thread.closes)) == 0": "the general way, which is slower",
     },
     "tb_tpuprof/analysis/cpu/runs.py": {
+        "_depths: if not len(has_ancestor): break → without it": "nothing is left to do in further rounds",
         "<module>: _DEEPEST = 64 → _DEEPEST = 128": "a bound of work, not part of any result",
         "<module>: _DEEPEST = 64 → _DEEPEST = 32": "no program nests loops as deep",
         "_parents: -1 → -2": "any negative number is none",
@@ -70,6 +71,8 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "_reads: if not len(passes_on): break → without it": "nothing is left to do in further rounds",
     },
     "tb_tpuprof/analysis/cpu/tasks.py": {
+        "_nested: if not in_wait.any(): break → without it": "nothing is left to do in further rounds",
+        "_resolved: if not len(unresolved): break → without it": "nothing is left to do in further rounds",
         "<module>: _NO_KIND = 255 → _NO_KIND = 127": "any number that is no kind",
         "<module>: _MOST_HOPS = 64 → _MOST_HOPS = 128": "each hop doubles the distance",
         "<module>: _MOST_HOPS = 64 → _MOST_HOPS = 32": "each hop doubles the distance",
@@ -151,6 +154,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "steps_of_gpu: -1 → -2": "any negative number is none",
     },
     "tb_tpuprof/analysis/steps/grouping.py": {
+        "_numbers: if not len(unnumbered) or not len(owner): break → without it": "nothing is left to do in further rounds",
         "<module>: _MOST_AROUND = 64 → _MOST_AROUND = 128": "a bound of work, not part of any result",
         "<module>: _MOST_AROUND = 64 → _MOST_AROUND = 32": "a bound of work, not part of any result",
         "_looping: -1 → -2": "any negative number is none",

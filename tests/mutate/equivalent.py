@@ -86,6 +86,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "_started: -1 → -2 #2": "any negative number is none",
     },
     "tb_tpuprof/analysis/graphs/scopes.py": {
+        "_row: child < 0 → child <= 0": "the root is no scope's child",
         "_Tree.child: -1 → -2": "any negative number is none",
     },
     "tb_tpuprof/analysis/graphs/tpu_compatibility.py": {
@@ -198,6 +199,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "_without_steps_as_loaders: loader >= 0 → loader >= 1": "a line's first event is not inside of a step",
     },
     "tb_tpuprof/analysis/steps/tpu_grouping.py": {
+        "representatives: if not lines or not len(events): return → without it": "the general way, which is slower",
         "representatives: -1 → -2": "any negative number is none",
         "representatives: -1 → -2 #2": "any negative number is none",
     },
@@ -221,6 +223,12 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     "tb_tpuprof/analysis/steps/device_spans.py": {
         "device_spans: -1 → -2": "any negative number is none",
         "device_spans: -1 → -2 #2": "any negative number is none",
+    },
+    "tb_tpuprof/analysis/cpu/events.py": {
+        "host_texts: if not len(owner): return → without it": "no texts, which are then looked up",
+    },
+    "tb_tpuprof/analysis/steps/steps.py": {
+        "host_parts: if not (group >= 0).any(): return → without it": "without groups the rest finds none",
     },
     "tb_tpuprof/tools/op_profile/details.py": {
         "_scalars.finite: return None if np.isnan(value) else float(value) → return float(value)": "NaN is "

@@ -335,6 +335,7 @@ def test_tasks_of_three_launches() -> None:
         op("c", 40, 10),
         event("Wait", 42, 3),
         event("Wait2", 43, 1),
+        record(60, 55),
     ]
     second = [*region(5, 25, 1), *region(60, 70, 77)]
     third = [

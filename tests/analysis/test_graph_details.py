@@ -220,6 +220,8 @@ def drawn(nodes: list[bytes], functions: dict[str, list[bytes]] | None = None, o
 
 def items(found: Compatibility, tree: Scopes, picture: Drawing) -> list[tuple[str, str, str]]:
     """(kind, name, name of the frame) of each item."""
+    assert min(picture.frame.tolist(), default=-1) == -1
+    assert min(picture.node.tolist(), default=-1) >= -1
     names = [
         found.graph.name(n) if n >= 0 else tree.path[s]
         for n, s in zip(picture.node.tolist(), picture.scope.tolist(), strict=True)

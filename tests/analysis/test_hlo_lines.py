@@ -220,6 +220,7 @@ def test_an_opened_fusion_with_values_that_are_handed_over_and_not() -> None:
     names = nodes_of(module, graph)
     assert set(names) == {"fusion.4", "parameter.1", "parameter.2", "negate.5", "negate.20", "add.11"}
     assert names["fusion.4"].is_frame
+    assert {node.frame for node in graph.nodes} == {-1, module.find("fusion.4")}
     assert {name for name, node in names.items() if node.frame == module.find("fusion.4")} == {
         "negate.20",
         "add.11",

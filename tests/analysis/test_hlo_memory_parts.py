@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from tb_tpuprof.analysis.hlo.heap import Heap
+from tb_tpuprof.analysis.hlo.heap import Heap, _roots
 from tb_tpuprof.analysis.hlo.memories import HloMemories
 from tb_tpuprof.analysis.hlo.memory import SpaceMemory, colors_of, part_of, scoped_vmem, space_memory
 from tb_tpuprof.analysis.hlo.memory_accesses import Access, _blocks, accesses_of
@@ -361,6 +361,8 @@ def test_the_program_with_the_highest_peak_is_the_largest() -> None:
     without = memories_of({unknown: None, damaged: None, small: None})
     assert without.largest() == damaged
     assert without.largest(frozenset({unknown.title, small.title})) == unknown
+    held = memories_of({program(1, 50): 0, program(2, 10): 1})
+    assert held.largest() == program(2, 10)
     equal = memories_of({program(1, 10): 0, program(2, 20): 0, program(3, 15): 0})
     assert equal.largest() == program(2, 20)
 
@@ -427,3 +429,12 @@ def test_messages_of_more_than_4096_bytes_are_ignored(size: int, n: int) -> None
     assert len(data) == size
     trace = build([DrawnPlane("/host:CPU", {"main": [DrawnEvent("x", 0, 1, {"m": data})]})])
     assert accesses_of(trace, 0, size) == [Access("HBM", "read", 3)] * n
+
+
+def test_roots_of_chains_beside_a_circle() -> None:
+    """0 → 1 → 2 → 0 is a circle, into which 6 leads; 3 → 4 → 5 is a chain, and 7 shares with none."""
+    shares = {0: 1, 1: 2, 2: 0, 3: 4, 4: 5, 6: 0}
+    found = _roots(np.array(list(shares), np.int32), np.array(list(shares.values()), np.int32), 8)
+    assert found.tolist() == [0, 1, 2, 5, 5, 5, 6, 7]
+    chain = np.arange(100, dtype=np.int32)
+    assert set(_roots(chain, chain + np.int32(1), 101).tolist()) == {100}

@@ -16,7 +16,7 @@ from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.hlo_shape import Layout, Shape
 from tests.ingest.hlo_protos import array, computation, instruction, proto, small_proto
 
-F16, F32, S8, BF16 = 10, 11, 2, 16
+F32, BF16 = 11, 16
 
 
 def module_of(instructions: list[Any], *others: Any) -> HloModule:
@@ -238,14 +238,14 @@ def test_products_count_by_their_operands_and_other_work_by_its_result() -> None
 
 
 @pytest.mark.parametrize(
-    "text", ["", " ", "%Dot", "dot", "add", "a", "f", "x", "jit(f)", "ADD.4", "zz", "loss", ".1"]
+    "text", ["", " ", "%Dot", "dot", "add", "a", "f", "x", "jit(f)", "ADD.4", "zz", "jit_f", "loss", ".1"]
 )
 def test_search_is_a_loop_over_all_rows(text: str) -> None:
     names = ["zz.last", "add.4", "dot.adder", "x", "Loss.1"]
     odd = [
         {**instruction(i, opcode, array(2)), 1: name, **({7: {2: op_name}} if op_name else {})}
         for i, (name, opcode, op_name) in enumerate(
-            zip(names, ("add", "dot", "add", "fusion", "dot"), ("", "jit(F)/loss", "", "x/add", ""), strict=True), 1
+            zip(names, ("add", "dot", "add", "fusion", "dot"), ("", "jit(F)/loss", "jit_f", "x/add", "zz.last"), strict=True), 1
         )
     ]  # fmt: skip
     for module in (

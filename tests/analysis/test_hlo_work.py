@@ -127,6 +127,21 @@ def test_a_fusion_that_updates_in_place_writes_only_the_update() -> None:
     assert fused([updated], array(30), 3) == 4000 + 4000 + 28, "what is updated is not read, the update is"
 
 
+def test_a_body_that_stands_first_in_the_file() -> None:
+    """Its update in place is the module's row 0."""
+    shape = pair(array(1000), array(7))
+    body = [
+        instruction(20, "dynamic-update-slice", array(1000), [11, 12, 13]),
+        *(instruction(11 + i, "parameter", array(n), f9=i) for i, n in enumerate((1000, 30, 7))),
+        instruction(21, "negate", array(7), [13]),
+        instruction(22, "tuple", shape, [20, 21]),
+    ]
+    entry = [*OPERANDS, instruction(9, "fusion", shape, [1, 2, 3], f38=(2,))]
+    module = decode_hlo(proto([computation(2, "body", body, 22), computation(1, "main", entry, 9)]), "f", 7)
+    assert module.find("dynamic-update-slice.20") == 0
+    assert module_costs(module).bytes_accessed[module.find("fusion.9")] == (120 + 28) + 120 + 28
+
+
 def test_nested_fusions_read_what_their_bodies_read() -> None:
     inner = computation(
         3, "inner", [instruction(31, "parameter", array(1000), f9=0), instruction(32, "slice", array(5), [31])], 32,
@@ -175,6 +190,28 @@ def test_random_numbers_and_reductions_over_devices_count_each_array() -> None:
     assert [costs.flops[module.find(name)] for name in names] == [53, 60, 30, 0, 7 * 3]
     assert costs.total_flops == 53 + 60 + 30 + 21
     assert not costs.flops.flags.writeable
+
+
+def test_what_runs_something_unknown_is_unknown_itself() -> None:
+    opaque = computation(
+        2,
+        "opaque",
+        [instruction(5, "custom-call", array(4), f28="x"), instruction(6, "add", array(4), [5])],
+        6,
+    )
+    known = computation(3, "known", [instruction(7, "add", array(4))], 7)
+    entry = [
+        instruction(i, opcode, array(4), f38=called)
+        for i, (opcode, called) in enumerate(
+            (("call", (2,)), ("call", (3,)), ("conditional", (3, 2)), ("fusion", (3,))), 1
+        )
+    ]
+    module, costs = costs_of(entry, opaque, known)
+    assert {module.name(row) for row in np.flatnonzero(~costs.is_known)} == {
+        "custom-call.5",
+        "call.1",
+        "conditional.3",
+    }
 
 
 def test_missing_computations() -> None:

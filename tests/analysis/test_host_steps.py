@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tb_tpuprof.analysis.steps.classes import CATEGORIES, TimeClass
-from tb_tpuprof.analysis.steps.program import main_function_calls
+from tb_tpuprof.analysis.steps.program import main_calls, main_function_calls
 from tb_tpuprof.analysis.steps.record import Steps
 from tb_tpuprof.analysis.steps.steps import step_pieces, steps
 from tb_tpuprof.analysis.steps.waits import has_user_events, name_kinds
@@ -291,3 +291,33 @@ def test_a_loader_between_the_annotations_of_a_loop() -> None:
     assert times(found, "input") == [40, 40, 40]
     assert times(found, "host_compute") == [10, 11, 12]
     assert [wait.title for wait in found.waits] == ["`load_batch` (gen.py:7)"]
+
+
+def test_a_compilation_between_the_annotations_of_a_loop() -> None:
+    main = [
+        one
+        for i in range(4)
+        for one in (
+            event("backend_compile", 100 * i, 30 + i),
+            event("train", 100 * i + 40, 60, _r=1, step_num=i),
+            event("a:A", 100 * i + 50, 10),
+        )
+    ]
+    found = steps(trace_of(main=main))
+    assert (found.how, times(found, "compilation"), times(found, "host_compute")) == (
+        "loop",
+        [31, 32, 33],
+        [10, 10, 10],
+    )
+
+
+def test_units_of_a_loop_whose_frame_ends_with_its_last_call() -> None:
+    """`main` calls `fit`, which calls `update` three times, each with two operations; nothing follows the last one."""
+    main = [event("$job.py:1 main", 0, 12 * MS), event("$loop.py:3 fit", MS, 9 * MS)]
+    for at in (1, 4, 7):
+        main += [
+            event("$loop.py:9 update", at * MS, 3 * MS),
+            *(event("EagerLocalExecute: MatMul", (at + start) * MS, MS) for start in (0, 2)),
+        ]
+    trace = trace_of(main=main)
+    assert (trace.events["start_ps"][main_calls(trace)] / (MS * PS)).tolist() == [1, 4, 7]

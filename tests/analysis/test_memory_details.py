@@ -103,6 +103,7 @@ def test_a_deallocation_takes_what_it_does_not_state_from_its_allocation() -> No
         "",
         "",
     ]
+    assert [column[0:7].min() for column in (found.op, found.region, found.shape)] == [-1, -1, -1]
     n = 7
     assert found.partner.tolist() == [2, 3, 0, 1, -1, 6, 5]
     assert events_of(event(0, 1), event(1, 1), event(2, 2)).partner.tolist() == [1, 3, 3]
@@ -145,6 +146,8 @@ def test_memories_are_named_after_allocators_or_devices() -> None:
     assert (found.start_ps // (10 * NS)).tolist() == [1, 5, 0, 3, 2, 6, 4]
     assert memory_events(trace_of(lines[:1])).memories == ("GPU_10_bfc",)
     assert memory_events(trace_of(lines[4:5])).memories == ("memory",)
+    plane = DrawnPlane("GPU_0_bfc", {"t": [event(0, allocator_name="GPU_0_bfc")]})
+    assert memory_events(build([plane])).memories == ("GPU_0_bfc",), "the trace's first string"
     assert has_memory_events(trace_of(lines))
     assert has_memory_events(trace_of([event(0, frees=True)]))
     assert not has_memory_events(trace_of([DrawnEvent("x", 0, 1)]))
@@ -286,7 +289,7 @@ def test_the_median_slope_of_at_most_512_steps() -> None:
     assert _median_slope(np.arange(5000) * 3) == 3
 
 
-def floor_with(levels: list[int], n_first: int = 0) -> Any:
+def floor_with(levels: list[int]) -> Any:
     """Steps of 100 ns whose floors are these: each step allocates at its start, keeping the level."""
     events = [
         event(
@@ -359,3 +362,13 @@ def test_the_summary_of_a_host_s_memories() -> None:
     assert found.memories[1].history_bytes.tolist() == [0, 10, 20, 30, 40]
     assert found.memories[0].floor.floor_bytes.tolist() == [4, 0, 0]
     assert found.duration_ps == 300 * NS
+
+
+@pytest.mark.parametrize(("n", "shown"), [(100, 100), (144, 144), (145, 96)])
+def test_small_charts_show_up_to_three_events_per_pixel_of_48(n: int, shown: int) -> None:
+    """Events 10 apart, ever more in use: beyond 144 each pixel keeps its first and its last one. Events at 0 count, too."""
+    events = [event(10 * i if i > 2 else 0, i, bytes_allocated=i + 1) for i in range(n)]
+    (memory,) = host_memory(trace_of([*events, DrawnEvent("end", 10 * n * NS, 0)])).memories
+    levels = memory.history_bytes.tolist()
+    assert (len(levels), levels[0], levels[-1]) == (shown, 1, n)
+    assert levels == sorted(set(levels))

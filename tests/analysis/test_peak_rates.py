@@ -70,7 +70,10 @@ def test_data_sheets(device: str) -> None:
 
 def test_every_entry_is_compared_and_unknown_devices_have_none() -> None:
     assert {peaks.data_sheet(device) for device in DATA_SHEETS} == set(peaks.DEVICES)
-    assert [peaks.data_sheet(device) for device in ("", "CPU", "NVIDIA L40")] == [None] * 3
+    assert [
+        peaks.data_sheet(device)
+        for device in ("", "CPU", "NVIDIA L40", "NVIDIA RTX A1000 Laptop GPU", "Quadro P1000")
+    ] == [None] * 5
 
 
 # Operations per cycle of one multiprocessor; of an unknown capability, those of the nearest older one.

@@ -11,13 +11,14 @@ from tb_tpuprof.analysis.steps.classes import N_CLASSES, TimeClass
 from tb_tpuprof.analysis.steps.forest import NO_LABEL, Forest
 from tb_tpuprof.analysis.steps.grouping import eager_ops, fetching_loops, groups
 from tb_tpuprof.analysis.steps.pieces import Pieces, joined, no_pieces, non_overlapping
-from tb_tpuprof.analysis.steps.pytorch import late_notice
+from tb_tpuprof.analysis.steps.pytorch import late_notice, windows
 from tb_tpuprof.analysis.steps.pytorch_loader import loader_wait
 from tb_tpuprof.analysis.steps.steps import step_pieces, steps
 from tb_tpuprof.trace.trace import Trace
 from tests.builders import PS, DrawnEvent, DrawnPlane, build, drawing
 
 FETCH = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+INNER = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
 Row = tuple[int, int, int, str, str, str, str]  # step, start, end, class, thread's class, its name, event
 
 
@@ -63,7 +64,7 @@ def pytorch_trace() -> Trace:
         return event("ProfilerStep", start, length, _r=1, step_num=number)
 
     main = [
-        marker(10, 100, 5), event(FETCH, 15, 40), event("dataset.py(12): __getitem__", 20, 20), event(FETCH, 22, 8),
+        marker(10, 100, 5), event(FETCH, 15, 40), event("dataset.py(12): __getitem__", 20, 20), event(INNER, 22, 8),
         event("dataset.py(30): decode", 23, 5), event("aten::mm", 60, 20), event("cudaLaunchKernel", 65, 3, correlation_id=1),
         event("cudaMemcpyAsync", 75, 2, correlation_id=3), event("gen.py(8): next_batch", 84, 20), event("cudaLaunchKernel", 88, 2, correlation_id=2),
         event("model.py(9): head", 92, 6), marker(110, 60, 6), event("gen.py(8): next_batch", 115, 30), event("sleep_lib.py(3): nap", 120, 9),
@@ -132,7 +133,7 @@ def test_pieces_of_pytorch_s_steps() -> None:
     loader: list[Row] = [
         (0, start, end, waits, waits, named, inner)
         for start, end, named, inner in (
-            (15, 20, FETCH, FETCH), (20, 22, FETCH, getitem), (22, 23, FETCH, FETCH), (23, 28, decode, decode), (28, 30, FETCH, FETCH), (30, 40, FETCH, getitem),
+            (15, 20, FETCH, FETCH), (20, 22, FETCH, getitem), (22, 23, FETCH, INNER), (23, 28, decode, decode), (28, 30, FETCH, INNER), (30, 40, FETCH, getitem),
             (40, 55, FETCH, FETCH),
         )
     ]  # fmt: skip
@@ -411,14 +412,14 @@ def test_pieces_of_other_threads_are_charged_to_the_highest_code() -> None:
 
 def test_groups_that_a_file_states() -> None:
     main = [
-        event("a", 0, 5, group_id=2, step_name="train 2"), event("b", 6, 5, group_id=-7), event("c", 12, 5, group_id=2**40), event("d", 18, 5, group_id=0, step_name=""),
-        event("e", 24, 5), event("f", 30, 5, group_id=2),
+        event("a", 0, 5, group_id=2, step_name="train 2"), event("b", 6, 5, group_id=-7), event("c", 12, 5, group_id=2**40), event("d", 18, 5, group_id=0),
+        event("e", 24, 5), event("f", 30, 5, group_id=2), event("g", 36, 5, group_id=5, step_name=""),
     ]  # fmt: skip
     found = groups(build([DrawnPlane("/host:CPU", {"main": main})]))
-    assert found.group.tolist() == [2, -1, 2**31 - 1, 0, -1, 2]
-    assert found.names == {2: "train 2", 0: "", 2**31 - 1: str(2**31 - 1)}
+    assert found.group.tolist() == [2, -1, 2**31 - 1, 0, -1, 2, 5]
+    assert found.names == {2: "train 2", 0: "0", 5: "", 2**31 - 1: str(2**31 - 1)}
     assert found.named_roots.tolist() == [0]
-    assert [found.step_name(number) for number in (-1, 0, 2, 77)] == ["", "", "train 2", "77"]
+    assert [found.step_name(number) for number in (-1, 0, 2, 5, 77)] == ["", "0", "train 2", "", "77"]
     assert not found.has_loop_ops
 
 
@@ -571,3 +572,17 @@ def test_cores_without_steps_and_lines_of_steps_beside_another() -> None:
     }  # fmt: skip
     alone = build([DrawnPlane("/device:TPU:0", lines)])
     assert groups(alone).group.tolist() == [-1, 0, 1, 2, 0, 2, -1]
+
+
+def test_only_markers_on_the_host_are_windows() -> None:
+    """By start; PyTorch also writes the annotation onto the device, and a marker may have no length."""
+    main = [
+        event("ProfilerStep", at, length, _r=1, step_num=i)
+        for i, (at, length) in enumerate(((0, 20), (20, 0), (20, 30)))
+    ]
+    device = [event("ProfilerStep", 5, 90, _r=1, step_num=9)]
+    found = windows(
+        build([DrawnPlane("/host:CPU", {"main": main}), DrawnPlane("/device:GPU:0", {"s": device})])
+    )
+    assert found.row.tolist() == [0, 2]
+    assert ((found.start // PS).tolist(), (found.end // PS).tolist()) == ([0, 20], [20, 50])

@@ -39,12 +39,196 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "_labels: enumerate(groups, 1) → enumerate(groups, 2)": "labels only keep groups apart",
     },
     "tb_tpuprof/analysis/steps/pieces.py": {
+        "OwnThread.stretches: parts[0] if len(parts) == 1 else "
+        "Stretches(*(np.concatenate(columns) for columns in zip(*parts, strict=True))) → "
+        "Stretches(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))": "the same rows, copied",
+        "non_overlapping: if (opens[order][1:] >= closes[order][:-1]).all(): return → without it": "the general way, which is slower",
+        "Pieces.spread: code[:len(self)] >= 0 → code[:len(self)] >= 1": "codes are at least 1, negative ones are left out",
+        "Pieces.charged: code[:len(self)] >= 0 → code[:len(self)] >= 1": "codes are at least 1, negative ones are left out",
+        "Pieces.charged: steps[0] → steps[1]": "there are as many starts as ends",
+        "Pieces.charged: len(self.own) == 1 → len(self.own) == 0": "the general way, which is slower",
         "Pieces.charged: len(non_overlapping(thread.opens, thread.closes)) == 1 → "
         "len(non_overlapping(thread.opens, thread.closes)) == 0": "the general way, which is slower",
     },
     "tb_tpuprof/analysis/cpu/runs.py": {
+        "_depths: if not len(has_ancestor): break → without it": "nothing is left to do in further rounds",
+        "<module>: _DEEPEST = 64 → _DEEPEST = 128": "a bound of work, not part of any result",
+        "<module>: _DEEPEST = 64 → _DEEPEST = 32": "no program nests loops as deep",
+        "_parents: -1 → -2": "any negative number is none",
+        "_parents: -1 → -2 #2": "any negative number is none",
+        "_parents: -1 → -2 #3": "any negative number is none",
+        "_latest_before: -1 → -2": "any negative number is none",
+        "_latest_before: -1 → -2 #2": "any negative number is none",
         "_run_numbers: (n_thunks > 1)[code] → (n_thunks >= 1)[code]": "one launch of one is its own head",
         "_run_numbers: n_thunks > 1 → n_thunks > 0": "one launch of one is its own head",
+    },
+    "tb_tpuprof/analysis/cpu/bounds.py": {
+        "<module>: _MOST_STEPS = 32 → _MOST_STEPS = 64": "a bound of work, not part of any result",
+        "structure: -1 → -2 #3": "any negative number is none",
+        "_callers: -1 → -2": "any negative number is none",
+        "_callers: if not len(untraced): break → without it": "nothing is left to do in further rounds",
+        "_callers: if not len(not_single): break → without it": "nothing is left to do in further rounds",
+        "_reads: if not len(passes_on): break → without it": "nothing is left to do in further rounds",
+    },
+    "tb_tpuprof/analysis/cpu/tasks.py": {
+        "_nested: if not in_wait.any(): break → without it": "nothing is left to do in further rounds",
+        "_resolved: if not len(unresolved): break → without it": "nothing is left to do in further rounds",
+        "<module>: _NO_KIND = 255 → _NO_KIND = 127": "any number that is no kind",
+        "<module>: _MOST_HOPS = 64 → _MOST_HOPS = 128": "each hop doubles the distance",
+        "<module>: _MOST_HOPS = 64 → _MOST_HOPS = 32": "each hop doubles the distance",
+        "pool_work: -1 → -2": "any negative number is none",
+        "pool_work: -1 → -2 #2": "any negative number is none",
+        "pool_work: -1 → -2 #3": "any negative number is none",
+        "pool_work: -1 → -2 #4": "any negative number is none",
+        "pool_work: -1 → -2 #5": "any negative number is none",
+        "_recorders: -1 → -2": "any negative number is none",
+        "_recorders: -1 → -2 #2": "any negative number is none",
+        "_started: -1 → -2 #2": "any negative number is none",
+    },
+    "tb_tpuprof/analysis/graphs/scopes.py": {
+        "_row: child < 0 → child <= 0": "the root is no scope's child",
+        "_Tree.child: -1 → -2": "any negative number is none",
+    },
+    "tb_tpuprof/analysis/graphs/tpu_compatibility.py": {
+        "<module>: _MOST_INPUTS = 10000 → _MOST_INPUTS = 20000": "a bound of work, not part of any result",
+        "<module>: _MOST_INPUTS = 10000 → _MOST_INPUTS = 5000": "a bound of work, not part of any result",
+        "_Verdicts.__init__: -1 → -2": "any negative number is none",
+        "_calls: -1 → -2": "any negative number is none",
+        "_bad_types: -1 → -2": "any negative number is none",
+    },
+    "tb_tpuprof/analysis/hlo/heap.py": {
+        "<module>: _MAX_JUMPS = 64 → _MAX_JUMPS = 128": "each jump doubles the distance",
+        "<module>: _MAX_JUMPS = 64 → _MAX_JUMPS = 32": "each jump doubles the distance",
+        "_roots: if np.array_equal(next_root, root): return → without it": "further jumps lead to the same buffers",
+    },
+    "tb_tpuprof/analysis/hlo/memory.py": {
+        "unpadded_sizes: -1 → -2": "any negative number is none",
+        "unpadded_sizes: -1 → -2 #2": "any negative number is none",
+        "_traces_of: -1 → -2": "any negative number is none",
+        "_traces_of: -1 → -2 #2": "any negative number is none",
+        "_traces_of: -1 → -2 #3": "any negative number is none",
+        "_traces_of: -1 → -2 #4": "any negative number is none",
+        "unpadded_sizes: -1 → -0": "without instructions no buffer has one",
+        "unpadded_sizes: -1 → 1": "without instructions no buffer has one",
+    },
+    "tb_tpuprof/analysis/hlo/text/window.py": {
+        "TextIndex.lines: i = max(0, int(np.searchsorted(self.first, max(start, len(self.head)), "
+        "'right')) - 1) → i = min(0, int(np.searchsorted(self.first, max(start, len(self.head)), "
+        "'right')) - 1)": "skips the earlier computations one by one",
+    },
+    "tb_tpuprof/analysis/hlo/work.py": {
+        "stated_work: -1 → -2": "any negative number is none",
+    },
+    "tb_tpuprof/analysis/input/tpu.py": {
+        "_collectives: -1 → -2": "any negative number is none",
+    },
+    "tb_tpuprof/analysis/overview/live.py": {
+        "live_sample: np.maximum(time, 1) → np.maximum(time, 0)": "every step has a duration",
+        "live_sample: np.maximum(time, 1) → np.maximum(time, 2)": "no step lasts a picosecond",
+    },
+    "tb_tpuprof/analysis/steps/classes.py": {
+        "<module>: (100, 101) → (50, 101)": "any number above the classes",
+        "<module>: (100, 101) → (100, 202)": "any number above the classes",
+    },
+    "tb_tpuprof/analysis/steps/clocks.py": {
+        "_offsets: float(spread.max()) > float(np.median(np.diff(times, axis=1))) * _IN_STEP → "
+        "float(spread.max()) >= float(np.median(np.diff(times, axis=1))) * _IN_STEP": "measured times are never exactly a quarter",
+        "<module>: _MOST = 4096 → _MOST = 8192": "how many moments are evidence enough",
+        "<module>: _MOST = 4096 → _MOST = 2048": "how many moments are evidence enough",
+    },
+    "tb_tpuprof/analysis/steps/forest.py": {
+        "Forest._distinct: len(nodes) > self.n_nodes // 64 → len(nodes) >= self.n_nodes // 64": "two ways to the same nodes",
+        "Forest._distinct: len(nodes) > self.n_nodes // 64 → len(nodes) > self.n_nodes * 64": "two ways to the same nodes",
+        "Forest._distinct: self.n_nodes // 64 → self.n_nodes // 128": "two ways to the same nodes",
+        "Forest._distinct: self.n_nodes // 64 → self.n_nodes // 32": "two ways to the same nodes",
+        "Forest._distinct: marked(nodes, self.n_nodes) if len(nodes) > self.n_nodes // 64 else "
+        "np.unique(nodes).astype(np.intp) → marked(nodes, self.n_nodes)": "two ways to the same nodes",
+        "Forest._distinct: marked(nodes, self.n_nodes) if len(nodes) > self.n_nodes // 64 else "
+        "np.unique(nodes).astype(np.intp) → np.unique(nodes).astype(np.intp)": "two ways to the same nodes",
+        "_useful_ties: has_own_cause[roots] = 1 → has_own_cause[roots] = 2": "any number but 0 is true",
+        "_useful_ties: has_own_cause[tie.consumer] = 1 → has_own_cause[tie.consumer] = 2": "any number but 0 is true",
+    },
+    "tb_tpuprof/analysis/steps/gpu.py": {
+        "step_spans: -1 → -2 #2": "any negative number is none",
+    },
+    "tb_tpuprof/analysis/steps/gpu_host.py": {
+        "steps_of_gpu: -1 → -2": "any negative number is none",
+    },
+    "tb_tpuprof/analysis/steps/grouping.py": {
+        "_numbers: if not len(unnumbered) or not len(owner): break → without it": "nothing is left to do in further rounds",
+        "<module>: _MOST_AROUND = 64 → _MOST_AROUND = 128": "a bound of work, not part of any result",
+        "<module>: _MOST_AROUND = 64 → _MOST_AROUND = 32": "a bound of work, not part of any result",
+        "_looping: -1 → -2": "any negative number is none",
+        "fetching_loops: -1 → -2": "any negative number is none",
+        "_numbers: -1 → -2": "any negative number is none",
+    },
+    "tb_tpuprof/analysis/steps/host.py": {
+        "_other_threads: -1 → -2 #2": "any negative number is none",
+        "_in_bodies: -1 → -2": "any negative number is none",
+    },
+    "tb_tpuprof/analysis/steps/idle_pieces.py": {
+        "copy_waits: trace.events['duration_ps'][copy_events] > 0 → "
+        "trace.events['duration_ps'][copy_events] > 1": "no copy lasts a picosecond",
+        "launch_events: with_id = owner[(value > 0) & on_host[trace.lines_at(owner)]] if "
+        "len(owner) else owner → with_id = owner[(value > 0) & on_host[trace.lines_at(owner)]]": "no events, which are then looked up",
+    },
+    "tb_tpuprof/analysis/steps/program.py": {
+        "_units: len(calls) < _FEW or not _is_ordered(trace, calls) → len(calls) <= _FEW or not "
+        "_is_ordered(trace, calls)": "three calls are three units or none",
+        "_calls_of_main_program: initial=0 → initial=1": "one picosecond of a trace",
+        "_calls_of_main_program: initial=0 → initial=1 #2": "one picosecond of a trace",
+    },
+    "tb_tpuprof/analysis/steps/pytorch.py": {
+        "loader_events: if not len(markers.row): return → without it": "no event is on a line of no markers",
+    },
+    "tb_tpuprof/analysis/steps/pytorch_pieces.py": {
+        "_loader_of: (fetch >= 0) & (parent[np.maximum(fetch, 0)] >= 0) → (fetch >= 0) | "
+        "(parent[np.maximum(fetch, 0)] >= 0)": "the parent of none is none",
+        "_loader_of: (fetch >= 0) & (parent[np.maximum(fetch, 0)] >= 0) → (fetch > 0) & "
+        "(parent[np.maximum(fetch, 0)] >= 0)": "a line's first event has no parent",
+        "_loader_of: fetch >= 0 → fetch >= 1": "a line's first event has no parent",
+        "_loader_of: np.maximum(fetch, 0) → np.maximum(fetch, 1)": "read only where it is not smaller",
+        "_loader_of: -1 → -2": "any negative number is none",
+        "_loader_of: -1 → -2 #2": "any negative number is none",
+        "_loader_of: -1 → -2 #3": "any negative number is none",
+        "_loader_of: np.where(fetch >= 0, fetch + rows.start, -1) → np.where(fetch > 0, fetch + "
+        "rows.start, -1)": "a line's first event is not inside of a step",
+        "_loader_of: fetch >= 0 → fetch >= 1 #2": "a line's first event is not inside of a step",
+        "_without_steps_as_loaders: (loader >= 0) & has_launch[loader] → (loader > 0) & "
+        "has_launch[loader]": "a line's first event is not inside of a step",
+        "_without_steps_as_loaders: loader >= 0 → loader >= 1": "a line's first event is not inside of a step",
+    },
+    "tb_tpuprof/analysis/steps/tpu_grouping.py": {
+        "representatives: if not lines or not len(events): return → without it": "the general way, which is slower",
+        "representatives: -1 → -2": "any negative number is none",
+        "representatives: -1 → -2 #2": "any negative number is none",
+    },
+    "tb_tpuprof/analysis/steps/waits.py": {
+        "<module>: _CODES_AT_ONCE = 200 → _CODES_AT_ONCE = 100": "how many codes are charged at once",
+        "classes_and_waits: len(pairs) <= _CODES_AT_ONCE → len(pairs) < _CODES_AT_ONCE": "at once, or in one batch",
+        "classes_and_waits: -1 → -2 #2": "any negative number is none",
+        "<module>: (128, 256, 512) → (128, 256, 1024)": "any bit above those of the classes",
+    },
+    "tb_tpuprof/analysis/cpu/eager.py": {
+        "eager_runs: if not dispatch.any(): return → without it": "without dispatches the rest finds none",
+    },
+    "tb_tpuprof/analysis/steps/tpu.py": {
+        "tpu_steps: 1: → 0:": "nothing is charged to the first class before",
+        "tpu_steps: 1: → 0: #2": "nothing is charged to the first class before",
+    },
+    "tb_tpuprof/analysis/hlo/memories.py": {
+        "HloMemories.largest: -1 → -2": "programs without memory are all alike",
+        "HloMemories.largest: -1 → -0": "programs without memory are all alike",
+    },
+    "tb_tpuprof/analysis/steps/device_spans.py": {
+        "device_spans: -1 → -2": "any negative number is none",
+        "device_spans: -1 → -2 #2": "any negative number is none",
+    },
+    "tb_tpuprof/analysis/cpu/events.py": {
+        "host_texts: if not len(owner): return → without it": "no texts, which are then looked up",
+    },
+    "tb_tpuprof/analysis/steps/steps.py": {
+        "host_parts: if not (group >= 0).any(): return → without it": "without groups the rest finds none",
     },
     "tb_tpuprof/tools/op_profile/details.py": {
         "_scalars.finite: return None if np.isnan(value) else float(value) → return float(value)": "NaN is "

@@ -104,6 +104,14 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "_awaited: if not is_look.any(): return → without it": "without a look, nothing is found",
     },
     "tb_tpuprof/analysis/diagnosis/unrecorded.py": {
+        "_all_gaps: step * (int(steps.duration_ps.max()) + 1) - steps.start_ps[step] if overlap else "
+        "np.zeros(len(step), np.int64) → step * (int(steps.duration_ps.max()) + 1) - "
+        "steps.start_ps[step]": "the same order where steps do not overlap",
+        "_codes: (pieces.named[piece] < 0) & (pieces.thread_class[piece] > TimeClass.HOST_COMPUTE) → "
+        "(pieces.named[piece] <= 0) & (pieces.thread_class[piece] > TimeClass.HOST_COMPUTE)": (
+            "devices have metadata rows of their own"
+        ),
+        "_codes: pieces.named[piece] < 0 → pieces.named[piece] < 1": "devices have metadata rows of their own",
         "_all_gaps: -1 → -2": "any negative number is none",
         "_all_gaps: -1 → -2 #7": "any negative number is none",
         "_all_gaps: np.where(pieces.outline().thread_class != TimeClass.UNKNOWN, 0, -1) → "
@@ -181,6 +189,12 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "np.bool_) → return passes[position.reshape(-1)]": "no names are none of no flags",
     },
     "tb_tpuprof/analysis/query/grouping.py": {
+        "_of_tracks: np.full(max((track.line for track in host.tracks), default=0) + 2, -1, "
+        "np.int32) → np.full(max((track.line for track in host.tracks), default=0) + 2, 1, np.int32)": (
+            "every line with events has a track"
+        ),
+        "_of_tracks: max((track.line for track in host.tracks), default=0) + 2 → max((track.line for "
+        "track in host.tracks), default=0) + 1": "a place that is not read",
         "argument_values: -1 → -2 #5": "any negative number is none",
         "_coded: -1 → -2": "NumPy takes any negative number for the unknown size",
     },
@@ -226,6 +240,10 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         ),
     },
     "tb_tpuprof/analysis/query/spans.py": {
+        "_near: int((bounds[:, 1] - bounds[:, 0]).sum()) == len(events) → int((bounds[:, 1] - "
+        "bounds[:, 0]).sum()) != len(events)": "events that are not left out here are later",
+        "_near: (:, 1) → (:, 0)": "the same events, joined",
+        "_near: int((bounds[:, 1] - bounds[:, 0]).sum()) → int((bounds[:, 1] - bounds[:, 0]).max())": "the same events, joined",
         "_near: if int((bounds[:, 1] - bounds[:, 0]).sum()) == len(events): return → without it": "the same events, joined",
         "parts_within: if not len(crossing): return → without it": "the same parts, copied",
         "parts_within: (start < window.start_ps) | (end > window.end_ps) → (start < window.start_ps) "

@@ -12,7 +12,7 @@ import pytest
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Finding
-from tb_tpuprof.analysis.diagnosis.records import DeviceOp, Group, HostEvidence, KernelUse, Pools
+from tb_tpuprof.analysis.diagnosis.records import DeviceOp, Group, HostEvidence, KernelUse, Pools, Warming
 from tb_tpuprof.analysis.diagnosis.rules import (
     callbacks,
     communication,
@@ -210,3 +210,18 @@ def test_a_wait_for_a_stream_is_for_pinned_memory_where_pytorch_copies() -> None
 )
 def test_the_strength_of_claims(rule: ModuleType, strengths: list[int]) -> None:
     assert [claim.strength for claim in rule.RULE.claims] == strengths
+
+
+@pytest.mark.parametrize(("copies", "slows"), [(0.0618, False), (0.062, True)])
+def test_copies_slow_computing_from_3_percent_on(copies: float, slows: bool) -> None:
+    """Of two processors, so many copies take 2.998% or 3.007%."""
+    given = evidence(part(Cause.TRANSFERS, 5, 5, 5), pools=Pools(2, 2.0), copies=copies)
+    (one,) = found(transfers, given)
+    assert ("take processors" in one.reason) == slows
+
+
+@pytest.mark.parametrize("name", ["train 0", ""])
+def test_a_long_first_step_takes_no_time_of_the_others(name: str) -> None:
+    warming = Warming(name, round(900 * US), round(200 * US), Cause.INPUT, round(650 * US), 11)
+    (one,) = found(warm_up, evidence(warming=warming))
+    assert (one.time_ps, one.share, one.gain_ps) == (0.0, 0.0, None)

@@ -186,3 +186,15 @@ def test_kernels_that_differ_in_one_stat_only_are_apart() -> None:
         ("x/Relu", table.library[table.op.index("x/Relu")]),
     ]
     assert table.library[table.op.index("x/Relu")] != "XLA"
+
+
+def test_of_two_derived_lines_of_a_gpu_the_first_counts() -> None:
+    lines = {
+        "TensorFlow Ops": [DrawnEvent("x/Relu:Relu", 0, 50)],
+        "TensorFlow Ops 2": [DrawnEvent("y/Add:Add", 0, 50)],
+        "TensorFlow Ops 3": [DrawnEvent("z/Mul:Mul", 0, 50)],
+        "Stream #1": [kernel(10)],
+    }
+    ids = {name: DERIVED for name in lines if name != "Stream #1"}
+    trace = build([DrawnPlane("/device:GPU:0", lines, line_ids=ids)])
+    assert [name for name, *_ in found(trace)] == ["x/Relu"]

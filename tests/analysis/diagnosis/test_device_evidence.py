@@ -323,6 +323,17 @@ def test_the_groups_of_a_tpu(monkeypatch: pytest.MonkeyPatch, peaks: Any) -> Non
     assert evidence.ops[0].time_ps == 195.0
 
 
+def test_products_are_looked_for_on_tpus_only(monkeypatch: pytest.MonkeyPatch, peaks: Any) -> None:
+    """With the side of the device's matrix unit."""
+    asked: list[int] = []
+    monkeypatch.setattr(module, "_padding", lambda *arguments: asked.append(arguments[-1]) or ("`dot`", 0.4))
+    evidence = tpu(monkeypatch, [Op("fusion.1", "loop fusion", 100)], None)
+    assert [(one.product, one.fill) for one in evidence.ops] == [("`dot`", 0.4)]
+    assert asked == [128]
+    (elsewhere,) = module._ops(TRACE, ops_of(Op("fusion.1", "loop fusion", 100)), 1.0)
+    assert (elsewhere.product, math.isnan(elsewhere.fill), asked) == ("", True, [128])
+
+
 def test_a_tpu_without_sparse_cores_or_operations(monkeypatch: pytest.MonkeyPatch, peaks: Any) -> None:
     for cores in (None, Cores({"sparse_wait": np.zeros(3)})):
         evidence = tpu(monkeypatch, [], cores)

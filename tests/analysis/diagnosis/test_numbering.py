@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -189,6 +190,12 @@ def found_in(trace: Trace, column_ps: int = PS) -> dict[str, object]:
     }
 
 
+@cache
+def expected_of(kind: str) -> dict[str, object]:
+    """What is found in a drawing as it is."""
+    return found_in(build(DRAWINGS[kind].planes()))
+
+
 CASES = [
     (kind, name)
     for kind, drawing in DRAWINGS.items()
@@ -201,15 +208,13 @@ CASES = [
 @pytest.mark.parametrize(("kind", "name"), CASES)
 def test_any_name_can_be_the_first(kind: str, name: str) -> None:
     planes = DRAWINGS[kind].planes()
-    expected = found_in(build(planes))
-    again = DRAWINGS[kind].planes()
-    again[0].lines = {"before": [DrawnEvent(name, 0, PS)], **again[0].lines}
-    assert found_in(build(again)) == expected
+    planes[0].lines = {"before": [DrawnEvent(name, 0, PS)], **planes[0].lines}
+    assert found_in(build(planes)) == expected_of(kind)
 
 
 @pytest.mark.parametrize("kind", DRAWINGS)
 def test_any_thread_can_begin_earlier(kind: str) -> None:
-    expected = found_in(build(DRAWINGS[kind].planes()))
+    expected = expected_of(kind)
     for at in range(len(DRAWINGS[kind].planes()[0].lines)):
         planes = DRAWINGS[kind].planes()
         list(planes[0].lines.values())[at].insert(0, DrawnEvent("noise", 0, PS))
@@ -218,7 +223,7 @@ def test_any_thread_can_begin_earlier(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", DRAWINGS)
 def test_lines_can_be_in_any_order(kind: str) -> None:
-    expected = found_in(build(DRAWINGS[kind].planes()))
+    expected = expected_of(kind)
     n_lines = len(DRAWINGS[kind].planes()[0].lines)
     for order in itertools.permutations(range(n_lines)):
         planes = DRAWINGS[kind].planes()
@@ -230,14 +235,14 @@ def test_lines_can_be_in_any_order(kind: str) -> None:
 @pytest.mark.parametrize("kind", DRAWINGS)
 def test_a_column_can_be_a_picosecond(kind: str) -> None:
     """Except for waits: 2% of a step are less than that."""
-    expected, found = found_in(build(DRAWINGS[kind].planes())), found_in(build(DRAWINGS[kind].planes(1)), 1)
-    assert found | {"waits": ()} == expected | {"waits": ()}
+    found = found_in(build(DRAWINGS[kind].planes(1)), 1)
+    assert found | {"waits": ()} == expected_of(kind) | {"waits": ()}
 
 
 @pytest.mark.parametrize("kind", DRAWINGS)
 def test_steps_can_begin_with_the_trace(kind: str) -> None:
     """All times moved to where the first step begins."""
-    expected = found_in(build(DRAWINGS[kind].planes()))
+    expected = dict(expected_of(kind))
     planes = DRAWINGS[kind].planes()
     events = [event for plane in planes for line in plane.lines.values() for event in line]
     first = min(event.start_ps for event in events)

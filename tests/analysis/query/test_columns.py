@@ -229,3 +229,12 @@ def test_pixels_that_events_touch(n_pixels: int) -> None:
                     begin = low + number * pixel
                     touched[number] += at < min(begin + pixel, high) and end > begin and at < high
             assert covered_pixels(drawn, events, (low, high, pixel), n_pixels).tolist() == touched
+
+
+def test_pixels_of_a_picosecond() -> None:
+    """An event without duration touches one pixel; one that begins before or ends behind the window all within."""
+    spans = ((0, 7), (6, 0), (8, 1), (9, 2), (13, 50), (20, 3))
+    events = [DrawnEvent("a", start, length) for start, length in spans]
+    drawn = timeline(build([DrawnPlane("/host:CPU", {"main": events})]))
+    every = np.arange(len(events), dtype=np.int64)
+    assert covered_pixels(drawn, every, (5, 15, 1), 10).tolist() == [1, 2, 0, 1, 1, 1, 0, 0, 1, 1]

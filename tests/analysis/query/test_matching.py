@@ -54,6 +54,7 @@ class Event(NamedTuple):
     start: int
     dur: int
     step: str
+    texts: str  # its arguments and those of its name, in lower case
     is_derived: bool
 
 
@@ -78,10 +79,19 @@ def events_of(host: HostTimeline) -> list[Event]:
                 int(layer.start_ps[i]) + host.offset_ps,
                 int(layer.duration_ps[i]),
                 steps.texts[step] if step >= 0 else "",
+                arguments_of(host.trace, drawn.file_event(number)),
                 track.is_derived,
             )
         )
     return result
+
+
+def arguments_of(trace: Trace, event: int) -> str:
+    """All arguments of an event of the file, and the name that it was recorded with."""
+    stats = trace.event_stats.table
+    rows = np.flatnonzero(stats["owner"] == event).tolist()
+    name = trace.strings[int(trace.metadata["name"][trace.events["metadata"][event]])]
+    return " ".join([name, *(str(trace.event_stats.text_at(row)) for row in rows)]).lower()
 
 
 US = 10**6
@@ -104,6 +114,13 @@ QUERIES: dict[str, Callable[[Event], bool]] = {
     "dur>6us": lambda one: one.dur > 6 * US,
     "-dur>6us": lambda one: one.dur <= 6 * US,
     "dur>=8us track:python": lambda one: one.dur >= 8 * US and one.track == "python",
+    "dur<=8us": lambda one: one.dur <= 8 * US,
+    "arg:fusion": lambda one: "fusion" in one.texts,
+    "-arg:fusion": lambda one: "fusion" not in one.texts,
+    "arg.tf_op:relu": lambda one: "relu" in one.texts,
+    "any:matmul": lambda one: "matmul" in f"{one.name} {one.texts}".lower(),
+    "-any:matmul": lambda one: "matmul" not in f"{one.name} {one.texts}".lower(),
+    "any:steps": lambda one: "steps" in f"{one.name} {one.texts}".lower(),
     "start<20us": lambda one: one.start < 20 * US,
     "start>=11001000ps": lambda one: one.start >= 11_001_000,
     "start>11001000ps": lambda one: one.start > 11_001_000,
@@ -215,10 +232,11 @@ def test_names_group_without_the_number_of_a_step() -> None:
 def test_the_groups_of_most_time_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert MOST_GROUPS == 100_000
     monkeypatch.setattr("tb_tpuprof.analysis.query.grouping.MOST_GROUPS", 3)
-    lengths = {"a": 5, "b": 9, "c": 1, "d": 7, "e": 3}
-    events = [DrawnEvent(name, 20 * i, time) for i, (name, time) in enumerate(lengths.items())]
+    lengths = {"a": (1, 4), "b": (4, 5), "c": (1, 1), "d": (0, 7), "e": (2, 1)}
+    pairs = [(name, time) for name, times in lengths.items() for time in times]
+    events = [DrawnEvent(name, 20 * i, time) for i, (name, time) in enumerate(pairs)]
     host = host_of(build([DrawnPlane("/host:CPU", {"main": events})]))
-    found = grouped(host, parts_within(host.trace, host.drawn, np.arange(5), None), "name")
+    found = grouped(host, parts_within(host.trace, host.drawn, np.arange(10), None), "name")
     assert dict(zip(found.texts, found.total_ps.tolist(), strict=True)) == {"a": 5, "b": 9, "d": 7}
     assert found.n_left_out == 2
 
@@ -302,3 +320,41 @@ def test_a_box_of_many_short_events_counts_its_matches() -> None:
         found = box_hits(layer, np.arange(1), matches, (first * 2000, 20 * US, US // 2))
         assert found.n.tolist()[0] == n
         assert found.n.tolist()[1:] == ([1] if query == "name=b" else [])
+
+
+def test_lines_that_match_need_not_be_neighbors() -> None:
+    names = ("a1", "b1", "a2", "b2", "b3", "a3")
+    lines = {name: [DrawnEvent(f"of {name}", 0, 5), DrawnEvent(f"of {name}", 9, 5)] for name in names}
+    host = host_of(build([DrawnPlane("/host:CPU", lines)]))
+    events = [(number, one.track) for number, one in enumerate(events_of(host))]
+    for letter in "ab":
+        expected = [number for number, track in events if track.startswith(letter)]
+        assert select(host, parse(f"track:{letter}")).recorded.tolist() == expected
+        assert select(host, parse(f"-track:{letter}")).recorded.tolist() == [
+            number for number, _ in events if number not in expected
+        ]
+
+
+def test_self_time_is_compared_exactly() -> None:
+    events = [DrawnEvent("outer", 0, 9), DrawnEvent("inner", 2, 3)]
+    host = host_of(build([DrawnPlane("/host:CPU", {"main": events})]))
+    for query, names in (("self<=6ps", [0, 1]), ("self<=5ps", [1]), ("self>3ps", [0]), ("self>=3ps", [0, 1])):
+        assert select(host, parse(query)).recorded.tolist() == names
+
+
+def test_categories_and_programs_of_operations() -> None:
+    """Each selects what the other does not."""
+    modules = [DrawnEvent("f", 0, 20), DrawnEvent("g", 20, 20)]
+    ops = [DrawnEvent("dot", 0, 5), DrawnEvent("add", 10, 5), DrawnEvent("dot", 20, 5)]
+    stats = {"dot": {"hlo_category": "g-like"}, "add": {"hlo_category": "loop f"}}
+    plane = DrawnPlane("/device:TPU:0", {"XLA Modules": modules, "XLA Ops": ops}, metadata_stats=stats)
+    host = host_of(build([plane]))
+    for query, found in (
+        ("category:g", [2, 4]),
+        ("category:f", [3]),
+        ("module:g", [1, 4]),
+        ("module=f", [0, 2, 3]),
+        ("-category:g", [0, 1, 3]),
+        ("-module=f", [1, 4]),
+    ):
+        assert select(host, parse(query)).recorded.tolist() == found

@@ -73,6 +73,7 @@ def test_steps_are_called_train_or_test() -> None:
     assert [
         is_explicit_step(name) for name in ("train", "test_step", "TraceContext", "train/x", "Train", "step")
     ] == [True] * 3 + [False] * 3
+    assert not is_explicit_step("train.py(15): run"), "a Python frame in a file"
 
 
 def test_fetches_graph_launches_and_loops() -> None:

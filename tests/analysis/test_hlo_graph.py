@@ -55,6 +55,23 @@ def test_so_many_hops_in_both_directions() -> None:
     assert names(module, around(module, "add.5", radius=0)) == {"add.5"}
 
 
+def test_an_opened_fusion_reads_a_parameter_once_per_operand() -> None:
+    body = [
+        instruction(11, "parameter", array(2), f9=0),
+        instruction(12, "parameter", array(2), f9=1),
+        instruction(13, "select", array(2), [12, 11, 12]),
+    ]
+    entry = [instruction(i, "parameter", array(2), f9=i - 1) for i in (1, 2)]
+    entry.append(instruction(3, "fusion", array(2), [1, 2], f38=(2,)))
+    module = module_of(entry, computation(2, "body", body, 13))
+    graph = around(module, "fusion.3", opens_all=True)
+    assert sorted((module.name(edge.source), edge.operand) for edge in graph.edges) == [
+        ("parameter.1", 1),
+        ("parameter.2", 0),
+        ("parameter.2", 2),
+    ]
+
+
 def test_a_value_that_all_read_ends_the_walk_unless_it_is_the_middle() -> None:
     n = HUB + 6
     instructions = [instruction(1, "constant", array())] + [

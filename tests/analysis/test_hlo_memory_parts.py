@@ -301,8 +301,9 @@ def test_temporaries_that_live_for_half_of_the_program_can_be_recomputed(
     if largest is not None:
         kind, size = ("bf16", "1,000 B") if not largest else ("f32", "400 B")
         n = sum(life * 2 >= n_events for life in lives)
+        many = "1 temporary is" if n == 1 else f"{n} temporaries are"
         assert recompute[0].text.startswith(
-            f"Recompute instead of storing: {n} temporaries are live for over half of the program, the largest "
+            f"Recompute instead of storing: {many} live for half of the program or longer, the largest "
             f"`add.{largest + 1}`, `{kind}[1]`, {size}, of `jit(f)/grad`. Wrap"
         )
     (narrow,) = texts(found, "bfloat16")

@@ -98,8 +98,11 @@ def is_graph_launch(op_name: str) -> bool:
 
 
 def is_explicit_step(name: str) -> bool:
-    """Whether the name marks a step: it starts with `train`, `test` or `TraceContext` and has no slash."""
-    return name.startswith(("train", "test", "TraceContext")) and "/" not in name
+    """Whether the name marks a step: it starts with `train`, `test` or `TraceContext` and has no slash.
+
+    A Python frame in a file such as `train.py` marks none.
+    """
+    return name.startswith(("train", "test", "TraceContext")) and "/" not in name and ".py(" not in name
 
 
 def is_loop_op(name: str) -> bool:

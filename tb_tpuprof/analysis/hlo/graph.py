@@ -164,11 +164,12 @@ def _edges(
                 continue
             for parameter in _parameters(module, frames[target], operand):
                 elided.add(parameter)
-                users = module.users[parameter].tolist()
                 edges += [
-                    Edge(origin, user, module.operands[user].tolist().index(parameter))
-                    for user in users
+                    Edge(origin, user, place)
+                    for user in dict.fromkeys(module.users[parameter].tolist())
                     if user in shown
+                    for place, read in enumerate(module.operands[user].tolist())
+                    if read == parameter
                 ]
     for rows in frames.values():
         for target in rows:

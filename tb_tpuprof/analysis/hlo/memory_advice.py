@@ -124,6 +124,10 @@ def _donation(module: HloModule, memory: SpaceMemory) -> list[Advice]:
     return [Advice(text, saved)]
 
 
+def _n_temporaries(n: int) -> str:
+    return "1 temporary is" if n == 1 else f"{n} temporaries are"
+
+
 def _temporaries(module: HloModule, memory: SpaceMemory) -> list[Advice]:
     rows = memory.live[memory.n_permanent :]
     size = memory.size[rows]
@@ -138,8 +142,8 @@ def _temporaries(module: HloModule, memory: SpaceMemory) -> list[Advice]:
     if is_long_lived.any():
         top = int(rows[is_long_lived][size[is_long_lived].argmax()])
         text = (
-            f"Recompute instead of storing: {int(is_long_lived.sum())} temporaries are live for over half of "
-            f"the program, the largest {_described(module, memory, top)}. Wrap that part in `jax.checkpoint` "
+            f"Recompute instead of storing: {_n_temporaries(int(is_long_lived.sum()))} live for half of the "
+            f"program or longer, the largest {_described(module, memory, top)}. Wrap that part in `jax.checkpoint` "
             "(or `tf.recompute_grad`), or run smaller batches."
         )
         items.append(Advice(text, long_lived_bytes))

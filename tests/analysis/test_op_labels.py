@@ -171,6 +171,26 @@ def test_text_of_operations() -> None:
     assert program_name(ops, 12345) == ""
 
 
+def test_text_of_operations_with_many_operands_is_on_one_line_without_their_numbers() -> None:
+    """And without metadata, control, configuration, or long literals."""
+    many = [
+        instruction(1, "parameter", BLOCK),
+        instruction(
+            2, "custom-call", BLOCK, [1] * 7, f7={2: "name", 3: "a.py", 4: 7}, f37=(1,), f43=b'{"x":1}'
+        ),
+    ]
+    names = [DrawnEvent(f"module({i})", 0, 0) for i in range(8)]
+    hlo = proto([computation(1, "main", many, 2)])
+    metadata = DrawnPlane("/host:metadata", {"x": names}, metadata_stats={"module(7)": {"Hlo Proto": hlo}})
+    event = DrawnEvent("k", 0, 5, {"hlo_op": "custom-call.2", "program_id": 7})
+    trace = build([metadata, DrawnPlane("/device:GPU:0", {"Stream #1": [event]})])
+    (text,) = expressions(trace, hlo_ops(trace), np.array([0]))
+    operand = "f32[8,16]{1,0} %parameter.1"
+    assert text.startswith(f"%custom-call.2 = f32[8,16]{{1,0}} custom-call({', '.join([operand] * 7)})")
+    for word in ("metadata", "name", "control", "backend_config", "/*", "\n", "ROOT"):
+        assert word not in text
+
+
 def test_programs_that_ran() -> None:
     assert ran_programs(trace_of()) == {"jit_f(7)", "9"}
 

@@ -6,6 +6,12 @@ survives edits elsewhere in the module. `test_mutants.py` fails for a key that m
 
 EQUIVALENT: dict[str, dict[str, str]] = {
     "tb_tpuprof/analysis/events/text_cache.py": {
+        "text_cache.__call__: key = (text, *args) if args else text → key = (text, *args)": (
+            "another key for the same arguments"
+        ),
+        "text_cache.__call__: len(text) < _MOST_CHARACTERS → len(text) <= _MOST_CHARACTERS": (
+            "a bound of memory, not part of any result"
+        ),
         "<module>: 8 * 2 ** 20 → 7 * 2 ** 20": "a bound of memory, not part of any result",
         "text_cache.__call__: ({}, 0) → ({}, 1)": "one of eight million characters of a bound of memory",
     },
@@ -130,10 +136,6 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     "tb_tpuprof/analysis/ops/expressions.py": {
         "<module>: program_shape=False → program_shape=True": "only computations have one, not instructions",
     },
-    "tb_tpuprof/analysis/ops/tpu_work.py": {
-        "use_event_work: total = sum_by(metadata, value, n) if len(owner) else np.zeros(n, np.int64) → "
-        "total = sum_by(metadata, value, n)": "the sums of none are zeros",
-    },
     "tb_tpuprof/analysis/flame/scopes.py": {
         "scope_nodes: np.maximum(ops.n_occurrences, 1) → np.maximum(ops.n_occurrences, 0)": (
             "each operation occurs"
@@ -154,5 +156,16 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     "tb_tpuprof/analysis/tf_data/simulation.py": {
         "Part: batch: int = 1 → batch: int = 2": "only stages that state it read it",
         "simulate: cycle.total = 0.0 → cycle.total = 1.0": "a picosecond of sums that rank stages",
+    },
+    "tb_tpuprof/analysis/events/memo.py": {
+        "compute_ahead: trace.n_events >= POLICY.min_parallel_events → trace.n_events > "
+        "POLICY.min_parallel_events": "when work is divided among threads",
+    },
+    "tb_tpuprof/analysis/ops/labels.py": {
+        "of_rows: -1 → -2 #2": "any negative number is none",
+    },
+    "tb_tpuprof/analysis/ops/roof_excess.py": {
+        "excesses: if not len(ops) or not (peaks.flops_per_s or any(peaks.bytes_per_s)): return → "
+        "without it": "no operation has a share of an unknown peak",
     },
 }

@@ -78,8 +78,8 @@ class Plain:
         ]
 
 
-@pytest.fixture(params=range(6), name="drawn_trace")
-def _drawn_trace(request: pytest.FixtureRequest) -> tuple[Trace, Timeline, Plain]:
+@pytest.fixture(params=range(6))
+def drawn_trace(request: pytest.FixtureRequest) -> tuple[Trace, Timeline, Plain]:
     trace = random_trace(random.Random(f"totals {request.param}"))
     return trace, timeline(trace), Plain(trace, timeline(trace))
 

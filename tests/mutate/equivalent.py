@@ -106,6 +106,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         ),
     },
     "tb_tpuprof/analysis/events/host_offload.py": {
+        "_operations: -1 → -2": "any negative number is none",
         "matched: np.zeros(1, np.int64) → np.zeros(2, np.int64)": (
             "a done right behind one without a start has no start, either"
         ),
@@ -129,6 +130,9 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "kind, _base(module.name(row)))": "only the bases of fusions are read",
     },
     "tb_tpuprof/analysis/events/hlo_links.py": {
+        "_rows_named: (blob == ord('/')) | (blob == ord(':')) → (blob == ord('/')) | (blob != ord(':'))": (
+            "texts without a separator are looked up again, by the same name"
+        ),
         "_named_by_metadata: values_at(np.arange(n), *_first(sparse.owner, "
         "sparse.value.astype(np.int64)), -1) → values_at(np.arange(n), *_first(sparse.owner, "
         "sparse.value.astype(np.int64)), 1)": "rows without a program are left out",
@@ -162,10 +166,24 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "POLICY.min_parallel_events": "when work is divided among threads",
     },
     "tb_tpuprof/analysis/ops/labels.py": {
+        "of_metadata: -1 → -2": "any negative number is none",
         "of_rows: -1 → -2 #2": "any negative number is none",
     },
     "tb_tpuprof/analysis/ops/roof_excess.py": {
         "excesses: if not len(ops) or not (peaks.flops_per_s or any(peaks.bytes_per_s)): return → "
         "without it": "no operation has a share of an unknown peak",
+    },
+    "tb_tpuprof/analysis/tf_data/changes.py": {
+        "_map_advice: 0 < facts.typical_ps < _TINY_PS → 1 < facts.typical_ps < _TINY_PS": (
+            "no function takes a picosecond"
+        ),
+    },
+    "tb_tpuprof/analysis/timeline/focus.py": {
+        "focus: gap.max() >= least_gap → gap.max() > least_gap": (
+            "the stray event itself takes at least 1 ps of the gap"
+        ),
+        "focus: gap_after.max() >= least_gap → gap_after.max() > least_gap": (
+            "the last event itself takes at least 1 ps of the gap"
+        ),
     },
 }

@@ -112,6 +112,20 @@ def test_calls_are_counted_within_the_steps() -> None:
     assert sum_calls([[found], [found]])[0] == Call("sync", "cudaStreamSynchronize", 2, 46 * PS)
 
 
+def test_calls_that_begin_with_the_first_step_count_and_those_at_the_last_one_s_end_do_not() -> None:
+    trace = drawing(
+        """
+        main    [train                      ][train                      ]
+        main    [aten::item][Mul:Mul ]         [Add:Add  ]
+        other   [aten::item]                                              [aten::item]
+        before [aten::item]
+        """,
+        {"train": [{"_r": 1, "step_num": 4}, {"_r": 1, "step_num": 5}]},
+    )
+    (found,) = framework_calls(trace)
+    assert (found.name, found.n) == ("aten::item", 2)
+
+
 @pytest.mark.parametrize("category", CATEGORIES)
 @pytest.mark.parametrize(
     "names",

@@ -120,6 +120,15 @@ def test_custom_calls_state_their_work_in_each_event() -> None:
     assert not ops.work.space_bytes[1:, rows].any()
 
 
+def test_custom_calls_of_all_cores_state_their_work() -> None:
+    """3000 FLOPs on the first core and 1000 on the second, 50 bytes on each; a core has names of its own."""
+    ops = hlo_ops(trace_of(3, 1))
+    row = ops.find(8, CALL)
+    assert (ops.work.flops[row], ops.work.n_bytes[row], ops.work.space_bytes[0, row]) == (4000, 100, 100)
+    merged = merge_hlo_ops([ops, ops])
+    assert merged.work.flops[merged.find(8, CALL)] == 8000
+
+
 def test_the_same_operations_as_those_of_the_framework_s_page() -> None:
     """Without SparseCores; by metadata row."""
     ops = tpu_ops(trace_of())

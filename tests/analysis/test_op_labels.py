@@ -25,12 +25,40 @@ BLOCK = array(8, 16)
 def program() -> bytes:
     """A product named by a framework, with its source line; a sum without a name; a fusion with a file only."""
     entry = [
-        instruction(1, "parameter", BLOCK),
+        instruction(1, "parameter", BLOCK, f7={2: "first"}),
         instruction(2, "dot", BLOCK, [1, 1], f7={2: "jit(f)/s/dot_general", 3: "a.py", 4: 12}),
         instruction(3, "add", BLOCK, [2, 1]),
         instruction(4, "negate", BLOCK, [3], f7={2: "jit(f)/neg:Neg", 3: "b.py"}),
     ]
     return proto([computation(1, "main", entry, 4)])
+
+
+def test_sources_are_those_of_the_innermost_frame() -> None:
+    """Where the instruction itself names no file: line 9 of `g`, which line 3 of `f` calls."""
+    frames = {
+        1: ["a.py", "b.py"],
+        2: ["f", "g"],
+        3: [{1: 1, 2: 1, 3: 3}, {1: 2, 2: 2, 3: 9}],
+        4: [{1: 1}, {1: 2, 2: 1}],
+    }
+    entry = [
+        instruction(1, "parameter", BLOCK),
+        instruction(2, "negate", BLOCK, [1], f7={15: 2}),
+        instruction(3, "negate", BLOCK, [2], f7={15: 1}),
+        instruction(4, "negate", BLOCK, [3]),
+    ]
+    hlo = proto([computation(1, "main", entry, 4)], f17=frames)
+    names = [DrawnEvent(f"module({i})", 0, 0) for i in range(8)]
+    metadata = DrawnPlane("/host:metadata", {"x": names}, metadata_stats={"module(7)": {"Hlo Proto": hlo}})
+    events = [DrawnEvent("k", 10 * i, 5, {"hlo_op": f"negate.{i}", "program_id": 7}) for i in (2, 3, 4)]
+    trace = build([metadata, DrawnPlane("/device:GPU:0", {"Stream #1": events})])
+    ops = hlo_ops(trace)
+    assert [ops.source[ops.find(7, f"negate.{i}")] for i in (2, 3, 4)] == ["b.py:9", "a.py:3", ""]
+    labels = of_rows(trace, np.flatnonzero(trace.event_line == 1))
+    sources = [
+        labels.texts(int(labels.source[i])) if labels.source[i] >= 0 else "" for i in labels.of.tolist()
+    ]
+    assert [text.partition(" ")[0] for text in sources] == ["b.py:9", "a.py:3", ""]
 
 
 def trace_of(kind: str = "GPU") -> Trace:
@@ -169,6 +197,26 @@ def test_text_of_operations() -> None:
     )
     assert texts[1:] == ["", ""]
     assert program_name(ops, 12345) == ""
+
+
+def test_text_of_operations_with_many_operands_is_on_one_line_without_their_numbers() -> None:
+    """And without metadata, control, configuration, or long literals."""
+    many = [
+        instruction(1, "parameter", BLOCK),
+        instruction(
+            2, "custom-call", BLOCK, [1] * 7, f7={2: "name", 3: "a.py", 4: 7}, f37=(1,), f43=b'{"x":1}'
+        ),
+    ]
+    names = [DrawnEvent(f"module({i})", 0, 0) for i in range(8)]
+    hlo = proto([computation(1, "main", many, 2)])
+    metadata = DrawnPlane("/host:metadata", {"x": names}, metadata_stats={"module(7)": {"Hlo Proto": hlo}})
+    event = DrawnEvent("k", 0, 5, {"hlo_op": "custom-call.2", "program_id": 7})
+    trace = build([metadata, DrawnPlane("/device:GPU:0", {"Stream #1": [event]})])
+    (text,) = expressions(trace, hlo_ops(trace), np.array([0]))
+    operand = "f32[8,16]{1,0} %parameter.1"
+    assert text.startswith(f"%custom-call.2 = f32[8,16]{{1,0}} custom-call({', '.join([operand] * 7)})")
+    for word in ("metadata", "name", "control", "backend_config", "/*", "\n", "ROOT"):
+        assert word not in text
 
 
 def test_programs_that_ran() -> None:

@@ -268,6 +268,14 @@ def test_groups_of_cores_need_four_of_them_and_five_steps() -> None:
     assert groups_by_ends(ends, absent) == ()
     with_absent = np.concatenate((ends[:1] * 0, ends)), np.concatenate((absent[3:], spent))
     assert groups_by_ends(*with_absent) == ((1, 3), (2, 4))
+    once = np.concatenate((np.full((1, 8), 30 * MS), spent))
+    once[0, 3] = 0  # a core that left it out in one step
+    assert groups_by_ends(with_absent[0], once) == ((1, 3), (2, 4))
+    # Three pairs, of which two end together: they cannot be told apart.
+    third = common + np.stack((own[0], own[1], own[1] + MS // 1000))[[0, 1, 2, 0, 1, 2]]
+    assert groups_by_ends(third, np.full((6, 8), 30 * MS)) == ()
+    distinct = common + np.stack((own[0], own[1], own[1] + rng.integers(-10, 10, 8) * MS))[[0, 1, 2, 0, 1, 2]]
+    assert groups_by_ends(distinct, np.full((6, 8), 30 * MS)) == ((0, 3), (1, 4), (2, 5))
     assert groups_by_ends(common + own[[0, 1, 0, 0]], spent) == ()  # of unlike sizes
     assert groups_by_ends(common + own[[0, 0, 0, 0]], spent) == ()  # all together
     drifting = (

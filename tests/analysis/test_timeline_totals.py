@@ -78,8 +78,8 @@ class Plain:
         ]
 
 
-@pytest.fixture(params=range(6), name="drawn_trace")
-def _drawn_trace(request: pytest.FixtureRequest) -> tuple[Trace, Timeline, Plain]:
+@pytest.fixture(params=range(6))
+def drawn_trace(request: pytest.FixtureRequest) -> tuple[Trace, Timeline, Plain]:
     trace = random_trace(random.Random(f"totals {request.param}"))
     return trace, timeline(trace), Plain(trace, timeline(trace))
 
@@ -171,6 +171,19 @@ def test_totals_of_a_range_by_name(drawn_trace: Drawn) -> None:
             assert n >= len(parts)
             assert low <= min(parts)
         assert set(with_time) == set(expected)
+
+
+def test_ranges_of_events_that_contain_a_window(drawn_trace: Drawn) -> None:
+    """From the first event that ends in or behind it to the last one that begins before its end."""
+    _, drawn, plain = drawn_trace
+    for first, last in ((0, 1), (10, 30), (25, 26), (40, 99), (70, 80)):
+        for line, (begin, end) in zip(
+            (2, 0, 1), drawn.file.spans_within(np.array([2, 0, 1]), first, last), strict=True
+        ):
+            events = [e for e in range(len(plain)) if plain.line[e] == line]
+            behind = [e for e in events if max(plain.end[e], plain.start[e] + 1) > first]
+            assert begin == (behind[0] if behind else events[-1] + 1)
+            assert end == max(begin, events[0] + sum(plain.start[e] < last for e in events))
 
 
 def test_statistics_of_one_name(drawn_trace: Drawn) -> None:

@@ -107,7 +107,7 @@ def tpu_hlo_ops(trace: Trace) -> HloOps:
     is_silent = ~np.isin(program[rows], program[_states_work(trace)])
     instruction = _instructions(costs, program[rows], name, is_silent)
     work = _work(trace, costs, rows, (program[rows], instruction), columns["n_occurrences"])
-    use_event_work(trace, work, rows, columns["category"].is_in((CUSTOM_CALL,)))
+    use_event_work(trace, work, used, op, columns["category"].is_in((CUSTOM_CALL,)))
     work_ps = working_ps(trace, used, op, columns["n_occurrences"], columns["time_ps"])
     # No occurrence has both halves: no rate.
     forget(work, (work_ps == 0) & (async_ops(trace).start_of[rows] >= 0))

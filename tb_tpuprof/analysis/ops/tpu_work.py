@@ -64,9 +64,11 @@ def working_ps(trace: Trace, rows: Rows, op: Int64s, n_occurrences: Int64s, time
     return np.where(is_done, scaled.astype(np.int64), np.where(is_start, 0, time_ps))
 
 
-def use_event_work(trace: Trace, work: Work, rows: Rows, is_custom_call: npt.NDArray[np.bool_]) -> None:
-    """Use the FLOPs and bytes that the events of custom calls state: their sums over all occurrences replace
-    those in `work`, in place.
+def use_event_work(
+    trace: Trace, work: Work, rows: Rows, op: Int64s, is_custom_call: npt.NDArray[np.bool_]
+) -> None:
+    """Use the FLOPs and bytes that the events of custom calls state: their sums over all occurrences on all
+    cores replace those in `work`, in place. `op` is the operation of each of the metadata rows `rows`.
     """
     custom_calls = np.flatnonzero(is_custom_call)
     if not len(custom_calls):
@@ -78,9 +80,9 @@ def use_event_work(trace: Trace, work: Work, rows: Rows, is_custom_call: npt.NDA
     }
     for key, (amounts, knows) in columns.items():
         owner, value = first_ints(trace, key)
-        metadata = trace.events["metadata"][owner].astype(np.int64)
-        total = sum_by(metadata, value, n) if len(owner) else np.zeros(n, np.int64)
-        stating = custom_calls[total[rows[custom_calls]] > 0]
+        by_metadata = sum_by(trace.events["metadata"][owner].astype(np.int64), value, n)
+        total = sum_by(op, by_metadata[rows], len(is_custom_call))
+        stating = custom_calls[total[custom_calls] > 0]
         for column in amounts:
-            column[stating] = total[rows[stating]]
+            column[stating] = total[stating]
         knows[stating] = True

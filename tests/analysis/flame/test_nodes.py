@@ -9,7 +9,7 @@ import pytest
 
 from tb_tpuprof.analysis.flame import nodes as nodes_module
 from tb_tpuprof.analysis.flame import selection as selection_module
-from tb_tpuprof.analysis.flame.frames import Family, Label, label_of
+from tb_tpuprof.analysis.flame.frames import Family, Label, frames, label_of
 from tb_tpuprof.analysis.flame.nodes import (
     MAX_FUNCTIONS,
     Branch,
@@ -19,9 +19,11 @@ from tb_tpuprof.analysis.flame.nodes import (
     merged_functions,
     merged_nodes,
     nodes_of_branches,
+    shown_nodes,
 )
 from tb_tpuprof.analysis.flame.scopes import phase_of, scope_nodes
 from tb_tpuprof.analysis.flame.selection import selection
+from tb_tpuprof.analysis.flame.stacks import stacks
 from tb_tpuprof.analysis.steps.record import Steps
 from tests.analysis.test_hlo_columns import trace_of
 from tests.builders import PS, DrawnEvent, DrawnPlane, Stats, build, drawing
@@ -241,6 +243,23 @@ def test_operations_by_scope() -> None:
         "8 > custom-call.4": ([0, 60], [0, 2], 0),
     }
     assert scope_nodes(build([DrawnPlane("/host:CPU", {"main": [DrawnEvent("a", 0, 1)]})]), []) == []
+
+
+def test_nodes_of_a_two_thousandth_of_the_widest_group_are_shown() -> None:
+    """Of 10,000 ps that two nested calls take; a group that is not shown does not count."""
+    one = [
+        DrawnEvent("f", 0, 10_000),
+        DrawnEvent("g", 0, 10_000),
+        DrawnEvent("h", 10, 5),
+        DrawnEvent("i", 20, 4),
+    ]
+    trace = build([DrawnPlane("/host:CPU", {"one": one, "two": [DrawnEvent("j", 0, 90_000)]})])
+    window = np.array([0]), np.array([100_000])
+    tree = stacks(trace, [[0], [1]], [window])
+    nodes = shown_nodes(tree, frames(trace, tree), trace.strings, [0])
+    assert [(node.name, node.total_ps[0], node.n_smaller) for node in nodes] == [
+        ("f", 10_000, 0), ("g", 10_000, 0), ("h", 5, 0), ("", 4, 1),
+    ]  # fmt: skip
 
 
 def test_scopes_are_60_deep_at_most_and_unknown_work_is_none() -> None:

@@ -114,6 +114,24 @@ def test_whose_code() -> None:
     }
 
 
+def test_a_wait_at_the_root_and_what_it_calls() -> None:
+    """Below a wait all waits, up to a function of yours."""
+    trace = drawing(
+        """
+        one   [$queue.py:171 get                                 ][$mine.py:3 f ]
+        one     [$threading.py:9 run                           ]
+        one       [$mine.py:8 g               ]
+        """
+    )
+    tree = tree_of(trace, [[0]])
+    found = frames(trace, tree)
+    family = {
+        label_of(trace.strings[name]).function: Family(kind)
+        for name, kind in zip(tree.name.tolist(), found.family.tolist(), strict=True)
+    }
+    assert family == {"get": Family.WAITING, "run": Family.WAITING, "g": Family.YOURS, "f": Family.YOURS}
+
+
 def test_time_of_a_function_of_yours_includes_its_library_calls_and_waits() -> None:
     tree = tree_of(OWNERS, [[0]])
     found = frames(OWNERS, tree)

@@ -10,7 +10,7 @@ from tb_tpuprof.analysis.diagnosis.finding import Diagnosis, Finding
 from tb_tpuprof.cli.reading import reading
 from tb_tpuprof.encode.text import printable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.verdicts import gain_text
+from tb_tpuprof.tools.verdicts import FULL_GAIN, gain_text
 from tb_tpuprof.tools.why import diagnosis, plain
 from tb_tpuprof.units import format_fraction, format_time
 
@@ -66,7 +66,7 @@ def _facts(finding: Finding) -> list[tuple[str, str]]:
     """All facts of a finding except its sentence, by name."""
     return [
         ("Why", finding.reason),
-        ("Expected gain", gain_text(finding.gain_ps)),
+        (FULL_GAIN, gain_text(finding.gain_ps)),
         ("Evidence", "; ".join(item.text for item in finding.evidence)),
         ("Confidence", finding.confidence),
         ("Capture with", finding.capture_option),

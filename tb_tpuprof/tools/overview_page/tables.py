@@ -50,13 +50,13 @@ TITLES = {
 _MEANINGS = {
     "compilation": "compiling on the host",
     "input": "waiting for input: the input pipeline's next element, copies from host to device, infeed",
-    "output": "copies from device to host, outfeed",
+    "output": "copying from device to host, including outfeed",
     "kernel_launch": "preparing and launching kernels on the host",
-    "host_compute": "operations and other traced work on the host",
+    "host_compute": "in operations and other traced work on the host",
     "host_python": "in Python and in the program's own annotations, where nothing traced ran",
     "host_wait": "waiting in Python, with no trace of what for",
-    "device_collectives": "collective communication between devices, such as all-reduce",
-    "device_to_device": "copies between devices",
+    "device_collectives": "in collective communication between devices, such as all-reduce",
+    "device_to_device": "copying between devices",
     "device_compute": "computing on the device",
     "other": "the rest, in which nothing traced ran: Python, other host work, or waiting",
 }

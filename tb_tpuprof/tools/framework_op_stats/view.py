@@ -13,7 +13,7 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.device.hardware import Hardware, hardware
 from tb_tpuprof.analysis.events.frameworks import TENSORFLOW, UNKNOWN, software
 from tb_tpuprof.analysis.ops.gpu import transfer_ps
-from tb_tpuprof.analysis.ops.metrics import IDLE, OpMetrics
+from tb_tpuprof.analysis.ops.metrics import IDLE, NO_OPERATION, OpMetrics
 from tb_tpuprof.analysis.ops.roof_excess import excess_notices, roof_excesses
 from tb_tpuprof.analysis.ops.roofline import first_roofs, limit_text, roofs
 from tb_tpuprof.analysis.ops.stats import OpStats, op_stats, sum_op_stats
@@ -262,6 +262,11 @@ def _largest_type(ops: OpMetrics) -> tuple[str, ...]:
     if len(times) < 2 or not name:
         return ()
     share = format_fraction(sum(times) / ops.busy_ps)
+    if name == NO_OPERATION:
+        kernels = f"{format_time(sum(times))} ({share} of the time) is spent in kernels without an operation"
+        return (
+            f"{kernels}: their launches were not traced, for example because the capture began after them.",
+        )
     if name == "Unknown":
         return (f"{len(times):,} operations ({format_time(sum(times))}, {share}) have no type in the trace.",)
     time = format_time(sum(times))

@@ -111,8 +111,8 @@ def _main_link(top: Cost, stage: SlowStage | None, run: Run) -> NextStep:
 
 
 def _stage_link(stage: SlowStage, gain_ps: tuple[float, float] | None) -> NextStep:
-    """The tf.data page, with the gain of the stage's change alone beside `gain_ps`, that of steps which do not
-    wait at all.
+    """The tf.data page, with the gain of the stage's change alone beside `gain_ps`, that of
+    steps which do not wait at all.
     """
     text, one_change, full = (
         "See the slow stage of the tf.data pipeline",

@@ -181,8 +181,8 @@ def _parameters(module: HloModule, memory: SpaceMemory) -> list[Advice]:
     share = format_fraction(held / memory.peak_bytes)
     text = (
         f"Parameters are {share} of the peak{_largest_parameter(module, memory)}: shard weights and "
-        "optimizer state over more devices (`NamedSharding`, FSDP), keep optimizer state in bfloat16, move rarely used "
-        "parameters to host memory, or run smaller batches if most of it is the batch."
+        "optimizer state over more devices (`NamedSharding`, FSDP), keep optimizer state in bfloat16, move "
+        "rarely used parameters to host memory, or run smaller batches if most of it is the batch."
     )
     return [Advice(text, held // 2)]
 

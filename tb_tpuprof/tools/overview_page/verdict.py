@@ -121,7 +121,9 @@ def _stage_link(stage: SlowStage, gain_ps: tuple[float, float] | None) -> NextSt
     )
     if not one_change:
         return next_step(text, TF_DATA_TOOL, gain_ps)
-    at_most = f"; if the steps did not wait at all: {full}" if full else ""
+    # The two estimates come from different models: contradictory ones are not shown side by side.
+    is_more = stage.gain_ps and gain_ps and all(np.greater_equal(gain_ps, stage.gain_ps))
+    at_most = f"; if the steps did not wait at all: {full}" if is_more else ""
     return NextStep(f"{text} (expected gain of {stage.change} alone: {one_change}{at_most})", TF_DATA_TOOL)
 
 

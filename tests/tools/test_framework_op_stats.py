@@ -1,3 +1,5 @@
+import gzip
+import json
 import math
 import os
 from pathlib import Path
@@ -9,6 +11,7 @@ from tb_tpuprof.session import Session
 from tb_tpuprof.tools.framework_op_stats.view import TOOL
 from tb_tpuprof.tools.payload import Column, Payload
 from tb_tpuprof.trace.trace import Trace
+from tb_tpuprof.units import format_time
 from tests.builders import PS, DrawnEvent, DrawnPlane, build, drawing
 from tests.tools.drawn_session import session_of
 
@@ -89,6 +92,27 @@ def test_a_trace_without_operations_says_so() -> None:
     assert payload.tables["ops"].n_rows == 0
     assert payload.verdict is None
     assert "no framework operations" in payload.diagnostics[0].message
+
+
+@pytest.mark.skipif("TPUPROF_CORPUS" not in os.environ, reason="TPUPROF_CORPUS is not set")
+def test_kernels_launched_before_the_capture_are_no_type(tmp_path: Path) -> None:
+    """As a plain script counts them: kernels whose operation is not in the file."""
+    file = "tracelens_torch/traces/h100/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"
+    path = Path(os.environ["TPUPROF_CORPUS"]) / file
+    events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+    ops = {one["args"].get("External id") for one in events if one.get("cat") == "cpu_op"}
+    lost_us = sum(
+        one["dur"]
+        for one in events
+        if one.get("cat") == "kernel" and one["args"].get("External id") not in ops
+    )
+    (tmp_path / "rank0.pt.trace.json.gz").symlink_to(path)
+    payload = TOOL.run(Session(str(tmp_path), cache=False), None, {})
+    assert payload.verdict
+    text = payload.verdict.details[-1]
+    assert text.startswith(f"{format_time(lost_us * 1e6)} (")
+    assert "kernels without an operation: their launches were not traced" in text
+    assert not any("most expensive type" in detail for detail in payload.verdict.details)
 
 
 @pytest.mark.skipif("TPUPROF_CORPUS" not in os.environ, reason="TPUPROF_CORPUS is not set")

@@ -203,8 +203,9 @@ def change_sentence(
     """What one change alone is estimated to do to a step or a call, without a period: "If …, prefetch alone
     would shorten each step from 57.0 ms to between 22.6 ms and 31.3 ms (estimated)".
     """
-    start = f"{condition}, {change}" if condition else change
+    only = f"{change}{',' if ',' in change else ''} alone"
+    start = f"{condition}, {only}" if condition else only
     start = start if start.startswith("num_parallel_calls") else start[0].upper() + start[1:]
     low, high = (format_time(time) for time in then_ps)
     times = f"between {low} and {high}" if low != high else low
-    return f"{start} alone would shorten each {what} from {format_time(now_ps)} to {times} (estimated)"
+    return f"{start} would shorten each {what} from {format_time(now_ps)} to {times} (estimated)"

@@ -2,12 +2,15 @@ import gzip
 import json
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tb_tpuprof.analysis.ops.stats import op_stats
 from tb_tpuprof.session import Session
+from tb_tpuprof.tools.framework_op_stats import view
 from tb_tpuprof.tools.framework_op_stats.view import TOOL
 from tb_tpuprof.tools.payload import Column, Payload
 from tb_tpuprof.trace.trace import Trace
@@ -123,3 +126,20 @@ def test_operations_without_a_type_are_not_called_a_type() -> None:
     payload = TOOL.run(session, None, {})
     assert payload.verdict
     assert payload.verdict.details == ("12 operations (5.07 min, 96.5%) have no type in the trace.",)
+
+
+def test_idle_time_is_unknown_where_operations_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Operations that fill their line more than once leave no rest that would be idle time; those that fill
+    two thirds of it leave a third.
+    """
+    session = session_of(host_trace())
+    known = TOOL.run(session, None, {}).scalars["host_idle_ps"]
+    busy_ps = op_stats(host_trace()).host.busy_ps
+    for span_ps, idle_ps in ((busy_ps - 1, None), (busy_ps, 0), (busy_ps * 3 // 2, busy_ps // 2)):
+        stats = op_stats(host_trace())
+        changed = replace(stats, host=replace(stats.host, span_ps=span_ps))
+        monkeypatch.setattr(view, "op_stats", lambda _trace, changed=changed: changed)
+        scalar = TOOL.run(session, None, {}).scalars["host_idle_ps"]
+        assert scalar.value == idle_ps
+        assert ("overlap in time" in scalar.note) == (idle_ps is None)
+    assert known.value is not None

@@ -41,6 +41,7 @@ from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import limits_of, with_limits
 from tb_tpuprof.units import format_fraction, format_time
 
+_OVERLAP = "operations overlap in time, so what is left of the span is not idle time"
 _STANDS_OUT = 0.1
 Floats = npt.NDArray[np.float64]
 
@@ -218,7 +219,11 @@ def _scalars(stats: OpStats, summed: str) -> dict[str, Scalar]:
             if name == "host"
             else "between the first and the last operation"
         )
-        values[f"{name}_idle_ps"] = Number(ops.idle_ps, f"{between}{where}")
+        # Asynchronous operations of a CPU overlap on a line: their self times say nothing of its idle time.
+        is_idle_known = ops.busy_ps <= ops.span_ps
+        values[f"{name}_idle_ps"] = Number(
+            ops.idle_ps if is_idle_known else None, f"{between}{where}" if is_idle_known else _OVERLAP
+        )
         values[f"n_{name}_ops"] = Number(len(ops))
     return fill_scalars(SCALARS, values)
 

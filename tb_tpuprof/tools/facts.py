@@ -202,6 +202,12 @@ def step_share(steps: Steps, category: str, title: str = "", note: str = "") -> 
     return Number(steps.fraction(category), note, title, quotient(means, "ps", words="per step"))
 
 
+def common_steps_note(steps: Steps, n_hosts: int) -> str:
+    """The steps that a mean over several hosts is of; empty for one host. Findings count all of each host's."""
+    is_mean = n_hosts > 1 and len(steps) > 1
+    return f"mean over the {len(steps):,} steps that all hosts have" if is_mean else ""
+
+
 def _step_times(facts: RunFacts) -> dict[str, Number]:
     steps, time = facts.steps, facts.steps.duration_ps
     n_steps = len(steps)

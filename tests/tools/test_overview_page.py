@@ -305,6 +305,17 @@ def test_an_input_bound_tensorflow_job_names_its_slow_stage_first() -> None:
     )
 
 
+def test_two_means_over_hosts_name_their_steps() -> None:
+    """The findings count each host's own steps, the breakdown those in common: their shares differ."""
+    session = Session(str(demo_runs()["tf_two_workers"]), cache=False)
+    for tool in (TOOL, input_pipeline_analyzer.TOOL):
+        payload = tool.run(session, None, {})
+        assert payload.tables["breakdown"].note == "mean over the 48 steps that all hosts have"
+        assert tool.run(session, ("worker-1",), {}).tables["breakdown"].note == ""
+    causes = TOOL.run(session, None, {}).tables["causes"].note
+    assert causes.endswith("mean over all steps of 2 hosts")
+
+
 def test_the_gain_of_one_change_is_not_taken_for_that_of_no_wait_at_all() -> None:
     payload = TOOL.run(Session(str(demo_runs()["tf_two_workers"]), cache=False), None, {})
     assert payload.verdict is not None

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.input.host import HOST_CATEGORIES, WAITING, HostTime
 from tb_tpuprof.analysis.input.pipeline import InputPipeline
 from tb_tpuprof.analysis.input.tpu import SC_PARTS, TC_PARTS
-from tb_tpuprof.tools.facts import fact_specs
+from tb_tpuprof.tools.facts import common_steps_note, fact_specs
 from tb_tpuprof.tools.part_times import PART_TIMES
 from tb_tpuprof.tools.payload import Table
 from tb_tpuprof.tools.reasons import NO_STEPS
@@ -443,7 +443,8 @@ def breakdown_table(pipeline: InputPipeline) -> Table:
             "sd_ps": np.array([deviation(times) for _, _, times in parts]),
             "fraction": np.array(share),
             "meaning": [_sentence(activity) for _, (_, _, activity), _ in parts],
-        }
+        },
+        common_steps_note(pipeline.steps, len(pipeline.hosts)),
     )
 
 

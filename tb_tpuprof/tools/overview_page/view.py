@@ -72,7 +72,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     verdict = verdict_of(job_finding, run, stage, hosts, why, step)
     tables = {
         "steps": steps_table(run.steps, kind),
-        "breakdown": breakdown_table(run.steps, kind),
+        "breakdown": breakdown_table(run.steps, kind, len(hosts)),
         "top_ops": top_ops_table(run.ops, facts),
         "environment": environment(run),
         "recommendations": _recommendations(job_finding, run, why, verdict, stage is not None),

@@ -203,7 +203,10 @@ def step_share(steps: Steps, category: str, title: str = "", note: str = "") -> 
 
 
 def common_steps_note(steps: Steps, n_hosts: int) -> str:
-    """The steps that a mean over several hosts is of; empty for one host. Findings count all of each host's."""
+    """The steps that a mean over several hosts is of; empty for one host.
+
+    Findings are means over all steps of each host.
+    """
     is_mean = n_hosts > 1 and len(steps) > 1
     return f"mean over the {len(steps):,} steps that all hosts have" if is_mean else ""
 

@@ -10,7 +10,7 @@ from tb_tpuprof.analysis.diagnosis.finding import Diagnosis, Finding
 from tb_tpuprof.cli.reading import reading
 from tb_tpuprof.encode.text import printable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.verdicts import gain_text
+from tb_tpuprof.tools.verdicts import FULL_GAIN, gain_text
 from tb_tpuprof.tools.why import diagnosis, plain
 from tb_tpuprof.units import format_fraction, format_time
 
@@ -39,14 +39,15 @@ def run_command(arguments: argparse.Namespace) -> str:
         result = diagnosis(session, arguments.host, arguments.step)
     if arguments.format == "json":
         return json.dumps(plain(result), indent=1) + "\n"
-    return printable(_markdown(result) if arguments.format == "md" else _text(result))
+    n_hosts = len(arguments.host or session.hosts)
+    return printable(_markdown(result) if arguments.format == "md" else _text(result, n_hosts))
 
 
 def _bare(text: str) -> str:
     return text.replace("`", "")
 
 
-def _text(result: Diagnosis) -> str:
+def _text(result: Diagnosis, n_hosts: int) -> str:
     lines = [_bare(result.text)]
     for number, finding in enumerate(result.findings, 1):
         lines += ["", f"{number}. {finding.cause.label}: {_bare(finding.sentence)}"]
@@ -54,6 +55,7 @@ def _text(result: Diagnosis) -> str:
         lines += [f"       {line}" for line in finding.snippet.splitlines()]
     if result.causes:
         steps = "1 step" if result.n_steps == 1 else f"{result.n_steps} steps"
+        steps = f"mean over all steps of {n_hosts} hosts" if n_hosts > 1 and result.n_steps > 1 else steps
         lines += ["", f"Where a step of {format_time(result.step_time_ps)} goes ({steps}):"]
         lines += [
             f"  {format_fraction(cause.share):>8}  {format_time(cause.time_ps):>9}  {cause.cause.label}"
@@ -66,7 +68,7 @@ def _facts(finding: Finding) -> list[tuple[str, str]]:
     """All facts of a finding except its sentence, by name."""
     return [
         ("Why", finding.reason),
-        ("Expected gain", gain_text(finding.gain_ps)),
+        (FULL_GAIN, gain_text(finding.gain_ps)),
         ("Evidence", "; ".join(item.text for item in finding.evidence)),
         ("Confidence", finding.confidence),
         ("Capture with", finding.capture_option),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tb_tpuprof.analysis.events.frameworks import software, sum_software
+from tb_tpuprof.analysis.input.pipeline import copy_fraction
 from tb_tpuprof.analysis.overview.facts import RunFacts, host_facts, run_facts
 from tb_tpuprof.analysis.steps.combine import CommonSteps
 from tb_tpuprof.analysis.steps.record import Steps
@@ -17,6 +18,7 @@ from tb_tpuprof.tools.spec import Number, ScalarSpec, fill_scalars
 from tb_tpuprof.tools.working import quotient, rest
 from tb_tpuprof.units import format_time
 
+_WORTH_NOTING = 0.001  # of the steps: smaller shares of copies are not mentioned
 # Numbers that mean the same on every page; `tests/consistency` compares the pages.
 FACTS = (
     ScalarSpec("n_hosts", "Hosts", "count", "Number of hosts whose traces the page combines"),
@@ -195,7 +197,18 @@ def step_share(steps: Steps, category: str, title: str = "", note: str = "") -> 
     if not len(steps):
         return Number(None, note, title)
     means = float(steps.category_ps(category).mean()), float(steps.duration_ps.mean())
+    if category == "input" and not note and copy_fraction(steps) >= _WORTH_NOTING:
+        note = "including copies to the device"
     return Number(steps.fraction(category), note, title, quotient(means, "ps", words="per step"))
+
+
+def common_steps_note(steps: Steps, n_hosts: int) -> str:
+    """The steps that a mean over several hosts is of; empty for one host.
+
+    Findings are means over all steps of each host.
+    """
+    is_mean = n_hosts > 1 and len(steps) > 1
+    return f"mean over the {len(steps):,} steps that all hosts have" if is_mean else ""
 
 
 def _step_times(facts: RunFacts) -> dict[str, Number]:

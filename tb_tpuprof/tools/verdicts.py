@@ -54,6 +54,8 @@ SUBJECTS: dict[str, tuple[Cause, ...]] = {
     "pod_viewer": (Cause.COMMUNICATION,),
     "memory_profile": (Cause.TRANSFERS,),
 }
+# A finding's gain, as opposed to the estimated gain of a single change.
+FULL_GAIN = "Expected gain if fully fixed"
 _OWN_REASON = ("tf_data_bottleneck_analysis",)  # the slow stage is the reason
 _WORDS = {
     Cause.COMPILATION: "compilation",
@@ -219,11 +221,11 @@ def next_step(
     tool: str,
     gain_ps: tuple[float, float] | None,
     params: Mapping[str, str] | None = None,
-    how: str = "",
 ) -> NextStep:
-    """A link with the gain to expect, if a model estimates it. `how`: the change that brings it."""
-    gain, change = gain_text(gain_ps), f" with {how}" if how else ""
-    return NextStep(f"{text} (expected gain{change}: {gain})" if gain else text, tool, params or {})
+    """A link with the gain to expect without the finding's cost, if a model estimates it."""
+    gain = gain_text(gain_ps)
+    promise = f"{FULL_GAIN[0].lower()}{FULL_GAIN[1:]}: {gain}"
+    return NextStep(f"{text} ({promise})" if gain else text, tool, params or {})
 
 
 def gain_text(gain_ps: tuple[float, float] | None) -> str:

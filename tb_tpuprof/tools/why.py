@@ -53,6 +53,15 @@ def diagnosis(session: Session, hosts: Sequence[str] = (), step: str = "") -> Di
     return replace(result, note=text)
 
 
+def diagnoses_apart(session: Session, hosts: Sequence[str]) -> dict[str, Diagnosis]:
+    """The diagnosis of each host by itself, for captures that do not overlap in time; of many hosts, of those
+    whose evidence is read. Raises HostsUnreadable.
+    """
+    read_hosts = explained_hosts(session, hosts)
+    parts = session.map(host_evidence, read_hosts)
+    return {host: diagnose([part]) for host, part in zip(read_hosts, parts, strict=True)}
+
+
 def explained_hosts(session: Session, hosts: Sequence[str]) -> list[str]:
     """The hosts whose evidence is read: all of few hosts; of many, the slowest and some evenly spaced ones.
     Reads the summaries of all.

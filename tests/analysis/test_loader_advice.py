@@ -51,7 +51,7 @@ def test_the_host_that_fetches_the_largest_share_is_named_among_several() -> Non
     absolute = LoaderWait("records", 5, 50 * MS, 0, 500 * MS)  # longest, but the smallest share
     text = loader_sentence([short, None, long, absolute], ["a", "b", "c", "d"])
     expected = "`enumerate(DataLoader)` takes 10.0 ms (40.0%) of each of the 3 marked steps"
-    assert text == f"c: {expected}, 20.0% of it while kernels run."
+    assert text == f"`c`: {expected}, 20.0% of it while kernels run."
     assert loader_sentence([long], ["c"]) == f"{expected}, 20.0% of it while kernels run."
     assert loader_sentence([None, None], ["a", "b"]) == ""
 

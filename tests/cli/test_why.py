@@ -59,7 +59,13 @@ def test_text_leads_with_the_verdict_and_lists_findings_and_causes(
         "Callbacks": "7.79%",
     }
     text = "\n".join(lines)
-    for words in ("What to do: ", "Expected gain: ", "Confidence: high", "Why: ", "update (mine.py:40)"):
+    for words in (
+        "What to do: ",
+        "Expected gain if fully fixed: ",
+        "Confidence: high",
+        "Why: ",
+        "update (mine.py:40)",
+    ):
         assert words in text
 
 

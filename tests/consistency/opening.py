@@ -9,7 +9,7 @@ from tb_tpuprof.tools.payload import Payload, Table, Verdict
 
 _MOST_TILES = 6
 _LIMITS = ("See what limits this job", "See how to fix it")
-_GAIN = re.compile(r"\(expected gain: (.*)\)$")
+_GAIN = re.compile(r"\(expected gain if fully fixed: (.*)\)$")
 
 
 def faults(pages: Mapping[str, Payload]) -> Iterator[tuple[str, str]]:

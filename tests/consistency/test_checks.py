@@ -94,7 +94,7 @@ def pages() -> Pages:
     )
     roofline = Payload("roofline_model", "run", overview.hosts, {}, peaks)
     listed = {"chosen": _call("Filter"), "pipelines": _call("Filter")}
-    fix = NextStep("See how to fix it (expected gain: 4.00 ps per step)", "overview_page")
+    fix = NextStep("See how to fix it (expected gain if fully fixed: 4.00 ps per step)", "overview_page")
     slow = Verdict("bad", f"{INPUT_BOUND} Its bottleneck is `Filter`.", "input", next=(fix,))
     tf_data = Payload("tf_data_bottleneck_analysis", "run", overview.hosts, listed, {}, slow)
     return {one.tool: one for one in (overview, input_page, hlo, roofline, pod, tf_data)}
@@ -321,7 +321,7 @@ BROKEN: list[tuple[str, str, Change, str]] = [
     (
         "pages open well",
         "hlo_stats",
-        links("See what limits this job (expected gain: 5.00 ps per step)"),
+        links("See what limits this job (expected gain if fully fixed: 5.00 ps per step)"),
         "promise unlike gains",
     ),
     (

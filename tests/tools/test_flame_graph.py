@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -317,3 +318,17 @@ def test_collapsed_stacks_are_paths_with_weights(session: Session) -> None:
 def test_names_cannot_break_the_files() -> None:
     session = session_of(drawing("python   [a;b  c 7   ]"))
     assert file_of(session, "collapsed").decode() == f"python;a,b c 7 {13 * PS // 1000}\n"
+
+
+def test_captures_that_do_not_overlap_are_not_averaged() -> None:
+    """Two hosts captured together and one two hours later: their times are those of the two alone, and a
+    notice names the third."""
+    start_ns = (10**15, 10**15 + 1_000, 10**15 + 7_200 * 10**9)
+    traces = [replace(DRAWN, info=replace(DRAWN.info, start_ns=start)) for start in start_ns]
+    payload, together = run(session_of(*traces)), run(session_of(*traces[:2]))
+    assert payload.hosts == ("worker-0", "worker-1")
+    assert cells(payload, "nodes", "total_ps") == cells(together, "nodes", "total_ps")
+    assert payload.scalars["n_steps_shown"].value == together.scalars["n_steps_shown"].value == 4
+    (notice,) = (one for one in payload.diagnostics if "left out: captures" in one.message)
+    assert notice.message.startswith("worker-2 was captured at another time")
+    assert not any("left out: captures" in one.message for one in together.diagnostics)

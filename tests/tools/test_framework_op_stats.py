@@ -1,14 +1,20 @@
+import gzip
+import json
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tb_tpuprof.analysis.ops.stats import op_stats
 from tb_tpuprof.session import Session
+from tb_tpuprof.tools.framework_op_stats import view
 from tb_tpuprof.tools.framework_op_stats.view import TOOL
 from tb_tpuprof.tools.payload import Column, Payload
 from tb_tpuprof.trace.trace import Trace
+from tb_tpuprof.units import format_time
 from tests.builders import PS, DrawnEvent, DrawnPlane, build, drawing
 from tests.tools.drawn_session import session_of
 
@@ -92,6 +98,27 @@ def test_a_trace_without_operations_says_so() -> None:
 
 
 @pytest.mark.skipif("TPUPROF_CORPUS" not in os.environ, reason="TPUPROF_CORPUS is not set")
+def test_kernels_launched_before_the_capture_are_no_type(tmp_path: Path) -> None:
+    """As a plain script counts them: kernels whose operation is not in the file."""
+    file = "tracelens_torch/traces/h100/Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz"
+    path = Path(os.environ["TPUPROF_CORPUS"]) / file
+    events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
+    ops = {one["args"].get("External id") for one in events if one.get("cat") == "cpu_op"}
+    lost_us = sum(
+        one["dur"]
+        for one in events
+        if one.get("cat") == "kernel" and one["args"].get("External id") not in ops
+    )
+    (tmp_path / "rank0.pt.trace.json.gz").symlink_to(path)
+    payload = TOOL.run(Session(str(tmp_path), cache=False), None, {})
+    assert payload.verdict
+    text = payload.verdict.details[-1]
+    assert text.startswith(f"{format_time(lost_us * 1e6)} (")
+    assert "kernels without an operation: their launches were not traced" in text
+    assert not any("most expensive type" in detail for detail in payload.verdict.details)
+
+
+@pytest.mark.skipif("TPUPROF_CORPUS" not in os.environ, reason="TPUPROF_CORPUS is not set")
 def test_operations_without_a_type_are_not_called_a_type() -> None:
     session = Session(
         str(Path(os.environ["TPUPROF_CORPUS"]) / "xprof_tpu_inference_2_old/plugins/profile/run"), cache=False
@@ -99,3 +126,20 @@ def test_operations_without_a_type_are_not_called_a_type() -> None:
     payload = TOOL.run(session, None, {})
     assert payload.verdict
     assert payload.verdict.details == ("12 operations (5.07 min, 96.5%) have no type in the trace.",)
+
+
+def test_idle_time_is_unknown_where_operations_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Operations that fill their line more than once leave no rest that would be idle time; those that fill
+    two thirds of it leave a third.
+    """
+    session = session_of(host_trace())
+    known = TOOL.run(session, None, {}).scalars["host_idle_ps"]
+    busy_ps = op_stats(host_trace()).host.busy_ps
+    for span_ps, idle_ps in ((busy_ps - 1, None), (busy_ps, 0), (busy_ps * 3 // 2, busy_ps // 2)):
+        stats = op_stats(host_trace())
+        changed = replace(stats, host=replace(stats.host, span_ps=span_ps))
+        monkeypatch.setattr(view, "op_stats", lambda _trace, changed=changed: changed)
+        scalar = TOOL.run(session, None, {}).scalars["host_idle_ps"]
+        assert scalar.value == idle_ps
+        assert ("overlap in time" in scalar.note) == (idle_ps is None)
+    assert known.value is not None

@@ -63,7 +63,7 @@ def test_the_verdict_says_how_much_is_waited_and_where_the_time_goes() -> None:
         == "On the host 100% of the time for input is on-demand reads; `…::Map::TFRecord` is the largest "
         "part of that, 100%."
     )
-    assert payload.verdict.next[0].text.startswith("See how to fix it (expected gain: ")
+    assert payload.verdict.next[0].text.startswith("See how to fix it (expected gain if fully fixed: ")
     assert [step.tool for step in payload.verdict.next] == [
         "overview_page",
         "trace_viewer",

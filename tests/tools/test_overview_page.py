@@ -1,4 +1,6 @@
+import re
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from tests.builders import PS, drawing
 from tests.golden_files import demo_runs
 from tests.ingest.xspaces import native
 from tests.synthetic import GpuJob, Parts, TpuJob, gpu_xspace, tpu_hosts, tpu_xspace
-from tests.tools.drawn_session import session_of
+from tests.tools.drawn_session import DrawnSession, session_of
 
 
 def input_bound() -> Trace:
@@ -256,6 +258,32 @@ def test_captures_that_do_not_overlap_are_shown_by_themselves() -> None:
     assert payload.tables["hosts"].note == "slowest first, each by its own steps"
 
 
+def test_captures_that_do_not_overlap_are_judged_as_on_their_own_pages() -> None:
+    """Three real jobs hours apart: the overview and the input page repeat each host's own sentence, and show
+    no findings of a mean step that none of them ran.
+    """
+    names = ("jax_predict", "jax_train", "keras_slow_input")
+    traces = [Session(str(demo_runs()[name]), cache=False).trace("worker-0") for name in names]
+    later = {
+        name: replace(trace, info=replace(trace.info, host=name, start_ns=10**15 + i * 7200 * 10**9))
+        for i, (name, trace) in enumerate(zip(names, traces, strict=True))
+    }
+    session = cast(Session, DrawnSession(later))
+    for tool in (TOOL, input_pipeline_analyzer.TOOL):
+        apart = tool.run(session, None, {})
+        assert apart.verdict is not None
+        assert apart.verdict.text.startswith("The captures of 3 hosts do not overlap in time")
+        own = {host: tool.run(session, (host,), {}).verdict for host in session.hosts}
+        assert all(verdict and verdict.text.startswith("Highly input-bound") for verdict in own.values())
+        assert len({verdict.text for verdict in own.values() if verdict}) == 3
+        expected = {f"`{host}`: {verdict.text}" for host, verdict in own.items() if verdict}
+        assert expected <= set(apart.verdict.details)
+        assert not {"findings", "causes"} & set(apart.tables)
+        assert not any(" waits most" in text for text in apart.verdict.details)
+        unknown = [scalar.note for scalar in apart.scalars.values() if scalar.title == "Waiting for input"]
+        assert unknown == ["the captures do not overlap"]
+
+
 def test_an_input_bound_tensorflow_job_names_its_slow_stage_first() -> None:
     payload = TOOL.run(Session(str(demo_runs()["keras_slow_input"]), cache=False), None, {})
     assert payload.verdict is not None
@@ -263,14 +291,48 @@ def test_an_input_bound_tensorflow_job_names_its_slow_stage_first() -> None:
     assert payload.verdict.details[0].startswith("The slow stage of the tf.data pipeline Host:0 is `Map`")
     average = payload.scalars["step_time_avg_ps"].value
     assert average is not None
-    assert payload.verdict.details[1].endswith(f"instead of {format_time(average)}.")
-    assert "estimated step with num_parallel_calls=" in payload.verdict.details[1]
+    assert "`). Set `num_parallel_calls=" in payload.verdict.details[0]
+    assert (
+        f"=2 alone would shorten each step from {format_time(average)} to between"
+        in payload.verdict.details[1]
+    )
+    assert payload.tables["recommendations"].n_rows <= 1, "no general advice beside that on the stage"
     assert not {step.tool for step in payload.verdict.next} & set(
         table(payload, "recommendations")["tool"]
     ), "no way on is told twice"
     assert ("Framework", "TensorFlow, with tf.data") in zip(
         *(table(payload, "environment")[key] for key in ("name", "value")), strict=True
     )
+
+
+def test_two_means_over_hosts_name_their_steps() -> None:
+    """The findings count each host's own steps, the breakdown those in common: their shares differ."""
+    session = Session(str(demo_runs()["tf_two_workers"]), cache=False)
+    for tool in (TOOL, input_pipeline_analyzer.TOOL):
+        payload = tool.run(session, None, {})
+        assert payload.tables["breakdown"].note == "mean over the 48 steps that all hosts have"
+        assert tool.run(session, ("worker-1",), {}).tables["breakdown"].note == ""
+    causes = TOOL.run(session, None, {}).tables["causes"].note
+    assert causes.endswith("mean over all steps of 2 hosts")
+
+
+def test_the_gain_of_one_change_is_not_taken_for_that_of_no_wait_at_all() -> None:
+    payload = TOOL.run(Session(str(demo_runs()["tf_two_workers"]), cache=False), None, {})
+    assert payload.verdict is not None
+    link = payload.verdict.next[0].text
+    one, _, full = link.partition("; ")
+    assert "(expected gain of num_parallel_calls=2 and prefetch alone: " in one
+    findings = table(payload, "findings")
+    low, high = (format_time(findings[name][0]) for name in ("gain_low_ps", "gain_high_ps"))
+    assert full == f"if the steps did not wait at all: {low} to {high} per step)"
+    # The step that the sentence promises is the mean step without the gain that the link promises.
+    (step,) = re.findall(
+        "from ([0-9.]+) ms to between ([0-9.]+) ms and ([0-9.]+) ms", payload.verdict.details[1]
+    )
+    (gain,) = re.findall("alone: ([0-9.]+) ms to ([0-9.]+) ms per step", one)
+    now, least, most = (float(part) for part in step)
+    assert [round(now - most, 1), round(now - least, 1)] == [float(part) for part in gain]
+    assert payload.verdict.details[1].startswith("On `worker-1`, if its Python function waits")
 
 
 def test_idle_time_of_a_gpu_is_told_once_and_with_its_base() -> None:

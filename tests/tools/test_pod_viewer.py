@@ -13,6 +13,7 @@ from tb_tpuprof.session import Session
 from tb_tpuprof.tools.payload import Column, Payload
 from tb_tpuprof.tools.pod_viewer.view import TOOL
 from tests.builders import drawing
+from tests.golden_files import demo_runs
 from tests.synthetic import GpuJob, Parts, gpu_xspace, write_run
 from tests.synthetic_pod import (
     COMPUTE_US,
@@ -211,3 +212,10 @@ def test_without_steps_it_says_why() -> None:
     assert not TOOL.available(opened)
     with pytest.raises(ToolUnavailable, match="no steps"):
         TOOL.run(opened, None, {})
+
+
+def test_a_straggler_that_only_waits_for_input_is_not_said_to_write_output() -> None:
+    """The slow worker's host compute and unrecorded time are longer, too, but input accounts for most."""
+    payload = TOOL.run(Session(str(demo_runs()["tf_two_workers"]), cache=False), None, {})
+    assert payload.verdict
+    assert "mostly in waiting for input. If it ran" in payload.verdict.text

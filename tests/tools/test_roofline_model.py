@@ -93,6 +93,14 @@ def test_a_cpu_has_points_but_no_roofs() -> None:
     assert "No roofline is drawn, because the peak rates are unknown." in payload.verdict.text
     fastest = int(np.nanargmax(np.array(ops["flop_rate_flops_per_s"], np.float64)))
     assert f"`{ops['op'][fastest]}`" in payload.verdict.details[0]
+    # No device's idle time is known, and the memory is not HBM.
+    rate, intensity = (
+        payload.scalars[name].note for name in ("flop_rate_flops_per_s", "intensity_flops_per_byte")
+    )
+    assert (rate, intensity) == ("while operations run", "FLOPs per byte moved to and from main memory")
+    for name in ("ops", "programs"):
+        assert not [column.title for column in payload.tables[name].columns if "HBM" in column.title]
+    assert payload.tables["programs"].note.startswith("total: over the time that operations run")
     programs = cells(payload, "programs")
     assert programs["step"][:2] == ["Total", "Average"]
     assert np.isfinite(programs["flop_rate_flops_per_s"]).all()  # type: ignore[call-overload]

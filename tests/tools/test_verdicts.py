@@ -103,7 +103,8 @@ def test_pages_of_a_job_that_compiles_name_that_and_lead_to_the_overview(tool: s
     # A page that compares hosts has nothing else to say of one.
     assert verdict.text.startswith(limit) if tool == "pod_viewer" else verdict.text.endswith(f". {limit}")
     assert verdict.next[0] == NextStep(
-        "See what limits this job (expected gain: 11.7 µs to 21.8 µs per step)", "overview_page"
+        "See what limits this job (expected gain if fully fixed: 11.7 µs to 21.8 µs per step)",
+        "overview_page",
     )
 
 
@@ -113,7 +114,7 @@ def test_the_page_of_the_subject_opens_with_the_overviews_sentence_and_its_gain(
     assert overview.text.startswith("Highly input-bound: each step waits ")
     assert (page.level, page.category, page.text) == ("bad", "input", overview.text)
     assert page.details[0] == overview.details[0]
-    assert page.next[0].text.startswith("See how to fix it (expected gain: ")
+    assert page.next[0].text.startswith("See how to fix it (expected gain if fully fixed: ")
     assert "This job is limited" not in page.text
     assert said("framework_op_stats", session).text.endswith("of the mean step: see the overview.")
 
@@ -228,7 +229,10 @@ def test_what_a_page_is_about(tool: str, top: Finding, kind: str, is_about: bool
         assert (verdict.level, verdict.text) == ("bad", f"The verdict: {top.sentence} {OWN.text}")
         assert verdict.details == ("That is why.", "It is a fact.")
         assert [step.tool for step in verdict.next] == ["overview_page", "trace_viewer"]
-        assert verdict.next[0].text == "See how to fix it (expected gain: 200 µs to 400 µs per step)"
+        assert (
+            verdict.next[0].text
+            == "See how to fix it (expected gain if fully fixed: 200 µs to 400 µs per step)"
+        )
     else:
         assert (verdict.level, verdict.text) == ("unknown", f"{OWN.text} {limit_sentence(top)}")
         assert [step.tool for step in verdict.next] == ["overview_page", "trace_viewer"]

@@ -168,7 +168,7 @@ export function DiagnosticsBanner({
       <summary>
         <span class={`severity ${first.severity}`}>{SEVERITY_NAMES[first.severity]}</span>{' '}
         <RichText text={first.message} />
-        {items.length > 1 && <span class="muted"> and {items.length - 1} more</span>}
+        {items.length > 1 && <span class="muted"> ({items.length - 1} more)</span>}
       </summary>
       {first.remedy && (
         <p class="muted">

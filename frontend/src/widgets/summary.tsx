@@ -24,7 +24,7 @@ export interface VerdictProps {
 function NextLine({ next }: { next: VerdictProps['next'] }): VNode {
   return (
     <p class="next">
-      Next:
+      <span class="lead">Next:</span>
       {next.map(({ text, open }, i) => (
         <span key={i}>
           {open ? (
@@ -101,11 +101,13 @@ export function Tiles({ tiles }: { tiles: readonly TileProps[] }): VNode | null 
     '--per-narrow-row': tiles.length > 4 ? Math.ceil(tiles.length / 2) : tiles.length,
   };
   return (
-    <dl class={classes.join(' ')} aria-label="Key numbers" style={perRow}>
-      {tiles.map((tile) => (
-        <Tile key={tile.title} {...tile} />
-      ))}
-    </dl>
+    <div class="tiles-frame">
+      <dl class={classes.join(' ')} aria-label="Key numbers" style={perRow}>
+        {tiles.map((tile) => (
+          <Tile key={tile.title} {...tile} />
+        ))}
+      </dl>
+    </div>
   );
 }
 

@@ -18,6 +18,7 @@ _LEAST = 0.03  # of the step: smaller costs are no finding
 # A run whose largest finding is smaller is healthy: the finding is listed but does not set the verdict
 _TELLING = 0.05
 _BAD = 0.20
+_COMPUTES = 0.6  # of the step: a step that computes for less is not compute-bound
 _ALIKE = 1.1  # times the mean over hosts
 _LEADS = {
     Cause.COMPILATION: "compilation-bound",
@@ -140,15 +141,21 @@ def _verdict(ranked: Sequence[Finding], hosts: Sequence[HostEvidence]) -> tuple[
     top = next((one for one in ranked if one.cause != Cause.WARM_UP), None)
     if top and top.share >= _TELLING:
         level: Level = "bad" if top.share >= _BAD else "warn"
-        return _led(top, level), level
+        is_answer = level == "bad" or top.cause != Cause.UNRECORDED
     host = max(hosts, key=lambda one: one.step_ps)
     computing = host.share(host.time_ps(Cause.COMPUTE))
+    if top and top.share >= _TELLING and (is_answer or computing < _COMPUTES):
+        return _led(top, level), level
     where = "on the host" if host.kind == "CPU" else f"on the {host.kind}"
     share = f"{format_fraction(computing)} of it computing {where}"
     text = (
         f"Compute-bound: each step takes {format_time(host.step_ps)}, {share}; no other cost is significant."
     )
-    if computing < 1 - 2 * _BAD:
+    if top and top.share >= _TELLING:
+        # What was not recorded is no answer while most of the step is known to compute.
+        rest = f"{format_time(top.time_ps)} ({format_fraction(top.share)}) was not recorded"
+        return text.replace("no other cost is significant", rest), "warn"
+    if computing < _COMPUTES:
         text = (
             f"No single cause dominates the step of {format_time(host.step_ps)}: "
             f"{format_fraction(computing)} of it is computing."

@@ -57,7 +57,7 @@ def advice(module: HloModule, memory: SpaceMemory) -> tuple[Advice, ...]:
         *_padding(module, memory),
         *_donation(module, memory),
         *_temporaries(module, memory),
-        *_parameters(memory),
+        *_parameters(module, memory),
         *_gaps(memory),
     ]
     least = _WORTH * memory.peak_bytes
@@ -178,17 +178,26 @@ def _described(module: HloModule, memory: SpaceMemory, row: int) -> str:
     return ", ".join(part for part in parts if part) + (f", of `{op_name[:120]}`" if op_name else "")
 
 
-def _parameters(memory: SpaceMemory) -> list[Advice]:
+def _parameters(module: HloModule, memory: SpaceMemory) -> list[Advice]:
     held = memory.by_category[PARAMETER]
     if held < _LARGE_SHARE * memory.peak_bytes:
         return []
     share = format_fraction(held / memory.peak_bytes)
     text = (
-        f"Parameters are {share} of the peak: shard weights and optimizer state over more devices "
-        "(`NamedSharding`, FSDP), keep optimizer "
-        "state in bfloat16, or move rarely used parameters to host memory."
+        f"Parameters are {share} of the peak{_largest_parameter(module, memory)}: shard weights and "
+        "optimizer state over more devices (`NamedSharding`, FSDP), keep optimizer state in bfloat16, move "
+        "rarely used parameters to host memory, or run smaller batches if most of it is the batch."
     )
     return [Advice(text, held // 2)]
+
+
+def _largest_parameter(module: HloModule, memory: SpaceMemory) -> str:
+    """`, the largest …` with name, shape and size; empty if none is among the buffers at the peak."""
+    rows = memory.live[memory.category[memory.live] == PARAMETER]
+    if not len(rows):
+        return ""
+    largest = _described(module, memory, int(rows[memory.size[rows].argmax()]))
+    return f", the largest {largest.partition(', of `')[0]}"  # a parameter's operation is its own name
 
 
 def _gaps(memory: SpaceMemory) -> list[Advice]:

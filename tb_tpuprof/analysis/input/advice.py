@@ -103,8 +103,8 @@ def input_advice(pipeline: InputPipeline, level: str, framework: str = "") -> tu
     if not pipeline.host_time.total_ps:
         return (
             *_copies(pipeline, framework),
-            *_python_loader(pipeline.steps),
-            *_without_operations(level, pipeline.steps, framework),
+            *_python_loader(pipeline.judged_steps),
+            *_without_operations(level, pipeline.judged_steps, framework),
         )
     total = pipeline.host_time.total_ps
     shares = dict(zip(HOST_CATEGORIES, (time / total for time in pipeline.host_time.time_ps), strict=True))
@@ -119,7 +119,7 @@ def input_advice(pipeline: InputPipeline, level: str, framework: str = "") -> tu
 
 def _copies(pipeline: InputPipeline, framework: str) -> tuple[Advice, ...]:
     """Advice on copies to the device, if they cost at least what makes input a moderate cost."""
-    share = copy_fraction(pipeline.steps)
+    share = copy_fraction(pipeline.judged_steps)
     if share < THRESHOLDS["input"][0]:
         return ()
     ahead = _COPY_AHEAD.get(framework, _COPY_AHEAD[""])
@@ -154,7 +154,8 @@ def _without_operations(level: str, steps: Steps, framework: str) -> tuple[Advic
     if level == "unknown":
         return (look,)
     text = f"Load ahead in other threads or processes: {_LOAD_AHEAD.get(framework, _LOAD_AHEAD[''])}."
-    return (Advice("other", text),) if _python_loader(steps) else (look, Advice("other", text))
+    ahead = Advice("input", text)
+    return (ahead,) if _python_loader(steps) else (look, ahead)
 
 
 _PREPROCESSING = {

@@ -112,6 +112,11 @@ class InputPipeline:
         return self.common.steps
 
     @property
+    def judged_steps(self) -> Steps:
+        """The steps that advice is about: the common ones; without any, those of the host that waits most."""
+        return self.steps if len(self.steps) or not self.hosts else self.hosts[0].steps
+
+    @property
     def input_fraction(self) -> Floats:
         """Share of each step spent waiting for input."""
         step_ps = self.steps.duration_ps

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.steps.steps import steps
-from tb_tpuprof.analysis.tf_data.advice import user_call, waiting
-from tb_tpuprof.analysis.tf_data.finding import by_weight
+from tb_tpuprof.analysis.tf_data.advice import waiting
+from tb_tpuprof.analysis.tf_data.changes import advice, evidence
+from tb_tpuprof.analysis.tf_data.finding import by_weight, change_sentence, stage_text
 from tb_tpuprof.analysis.tf_data.pipeline import Pipeline
 from tb_tpuprof.analysis.tf_data.what_if import Estimate, what_if
 from tb_tpuprof.trace.trace import Trace
-from tb_tpuprof.units import format_time
 
 _TO_DO = ("parallel", "prefetch", "parallel_prefetch")  # kinds of changes that a user can make immediately
 
 
 @dataclass(frozen=True)
 class SlowStage:
-    """A pipeline's bottleneck. `step_ps`: the estimated step after `change` (low, high), if an estimate is
-    below `now_ps`, the mean step; `note`: its condition. Texts are empty without an estimate.
+    """A pipeline's bottleneck. `in_words`: with the user's call and its place; `advice`: what to change.
+
+    `step_ps`: the estimated step after `change` (low, high), if an estimate is below `now_ps`, the mean step;
+    `note`: its condition. Texts are empty without an estimate.
     """
 
     pipeline: str
     stage: str
+    in_words: str
+    advice: str
     change: str = ""
     step_ps: tuple[float, float] | None = None
     now_ps: float = 0.0
@@ -38,19 +42,12 @@ class SlowStage:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The stage, and the gain of a change."""
-        call = user_call(self.stage)
-        named = f"`{self.stage}`" if call == self.stage.lower() else f"`{self.stage}` (your `{call}`)"
-        first = f"The slow stage of the tf.data pipeline {self.pipeline} is {named}."
+        """The stage and what to change there; the step after the most promising change."""
+        first = f"The slow stage of the tf.data pipeline {self.pipeline} is {self.in_words}. {self.advice}"
         if self.step_ps is None:
-            return (first,)
-        condition = f"{self.note[0].upper()}{self.note[1:]}: " if self.note else ""
-        what = (
-            f"estimated step with {self.change}: {format_time(self.step_ps[0])} to "
-            f"{format_time(self.step_ps[1])}"
-        )
-        text = f"{condition}{what} instead of {format_time(self.now_ps)}."
-        return first, text[0].upper() + text[1:]
+            return (first.rstrip(),)
+        gain = change_sentence(self.note, self.change, "step", self.now_ps, self.step_ps)
+        return first.rstrip(), f"{gain}."
 
 
 @once
@@ -62,10 +59,13 @@ def slow_stage(trace: Trace) -> SlowStage | None:
     stage = pipeline.bottleneck_stage if pipeline else None
     if pipeline is None or stage is None or waiting(trace, pipeline).is_contended:
         return None
-    return _with_gain(trace, pipeline, stage.name)
+    to_change = next(iter(advice(pipeline, evidence(trace, pipeline))), "")
+    return _with_gain(
+        trace, pipeline, SlowStage(pipeline.name, stage.name, stage_text(trace, pipeline, stage), to_change)
+    )
 
 
-def _with_gain(trace: Trace, pipeline: Pipeline, stage: str) -> SlowStage:
+def _with_gain(trace: Trace, pipeline: Pipeline, stage: SlowStage) -> SlowStage:
     """The stage with the most promising change, by the upper end of its interval."""
     mean_ps = float(steps(trace).duration_ps.mean()) if len(steps(trace)) else 0.0
     estimates = [
@@ -75,8 +75,8 @@ def _with_gain(trace: Trace, pipeline: Pipeline, stage: str) -> SlowStage:
     ]
     best: Estimate | None = min(estimates, key=_upper_ps, default=None)
     if best is None or best.step_ps is None or best.step_ps[1] >= mean_ps:
-        return SlowStage(pipeline.name, stage)
-    return SlowStage(pipeline.name, stage, best.change, best.step_ps, mean_ps, best.note)
+        return stage
+    return replace(stage, change=best.change, step_ps=best.step_ps, now_ps=mean_ps, note=best.note)
 
 
 def _upper_ps(estimate: Estimate) -> float:

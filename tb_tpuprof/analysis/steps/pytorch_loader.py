@@ -31,7 +31,7 @@ def loader_sentence(waits: Sequence[LoaderWait | None], hosts: Sequence[str]) ->
     if not fetching:
         return ""
     longest, host = max(fetching, key=lambda pair: pair[0].fraction)
-    where = f"{host}: " if len(hosts) > 1 else ""
+    where = f"`{host}`: " if len(hosts) > 1 else ""
     marked = f"each of the {longest.n_steps:,} marked steps" if longest.n_steps > 1 else "the marked step"
     took = (
         f"{format_time(longest.total_ps / longest.n_steps)} ({format_fraction(longest.fraction)}) of {marked}"

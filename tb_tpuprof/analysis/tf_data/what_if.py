@@ -131,7 +131,7 @@ def _estimate(model: Model, explained: float, kind: str, text: str, change: Chan
         low, high = min(max(low, floor), model.period_ps), min(max(high, floor), model.period_ps)
     latency = max(0.0, low - consumer), max(0.0, high - consumer)
     if change.parallel and model.is_python and not is_no_gain:
-        note = "if its Python function waits, for files or the network, rather than computes"
+        note = "if its Python function waits for files or the network rather than computing"
     # The same ratio before and after: a step is as long as the time from call to call, except for time
     # outside the step.
     scale = model.step_ps / model.period_ps if model.step_ps is not None else 1.0

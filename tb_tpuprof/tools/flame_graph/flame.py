@@ -24,13 +24,15 @@ from tb_tpuprof.analysis.flame.nodes import (
 from tb_tpuprof.analysis.flame.scopes import has_scopes, scope_nodes
 from tb_tpuprof.analysis.flame.selection import ALL, MEDIAN, SLOWEST, TRACE, Selection, selection
 from tb_tpuprof.analysis.flame.stacks import Stacks, stacks
+from tb_tpuprof.analysis.steps.clocks import clock_marks
 from tb_tpuprof.analysis.steps.steps import step_pieces
 from tb_tpuprof.analysis.steps.steps import steps as trace_steps
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Params
+from tb_tpuprof.tools.clocks import clocks_of
 from tb_tpuprof.tools.flame_graph.threads import Group, groups_of
-from tb_tpuprof.tools.trace_hosts import HostView, View, open_view
+from tb_tpuprof.tools.trace_hosts import MAX_APART_NS, MAX_HOSTS, HostView, View, open_view
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
@@ -79,6 +81,7 @@ class Flame:
 
     `tree_group`, `tree`: instead of threads, the group and the nodes of scopes or modules.
     `own_groups`: groups of the threads that steps run on. `n_windows`: of each set of steps, over all hosts.
+    `apart`: hosts that are left out because they were captured at another time.
     """
 
     view: View
@@ -92,6 +95,7 @@ class Flame:
     n_left_out: int = 0
     tree_group: int = -1
     tree: tuple[Node, ...] = ()
+    apart: tuple[str, ...] = ()
 
     @property
     def has_steps(self) -> bool:
@@ -173,7 +177,8 @@ def open_flame(session: Session, hosts: tuple[str, ...], params: Params) -> Flam
     """The trees of the chosen hosts, threads and steps. Raises BadParameter for a step or thread that does
     not exist, and what `open_view` raises.
     """
-    opened = open_view(session, hosts)
+    together, apart = _of_one_capture(session, hosts)
+    opened = open_view(session, together)
     mode = str(params.get("mode", STACKS))
     is_in_order = params.get("order") == "time" and mode == STACKS
     texts = [str(params["steps"])]
@@ -196,9 +201,35 @@ def open_flame(session: Session, hosts: tuple[str, ...], params: Params) -> Flam
     if shown is None:
         shown = _default(trees, groups, own, durations[0] / max(len(trees), 1))
     flame = Flame(
-        opened, tuple(trees), tuple(groups), shown, own, windows, durations, is_in_order, n_left_out
+        opened,
+        tuple(trees),
+        tuple(groups),
+        shown,
+        own,
+        windows,
+        durations,
+        is_in_order,
+        n_left_out,
+        apart=apart,
     )
     return flame if mode == STACKS else _with_tree(flame, mode)
+
+
+def _of_one_capture(session: Session, hosts: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The hosts that were captured at the same time, and the others: the largest such group, or the first of
+    equally large ones. A mean over captures that do not overlap would be of no step that ran.
+    """
+    shown = hosts[:MAX_HOSTS]
+    if len(shown) < 2:
+        return tuple(hosts), ()
+    marks = session.map(clock_marks, shown)
+    start_ns = [
+        one.start_ns + add for one, add in zip(marks, clocks_of(session, shown).correction_ns, strict=True)
+    ]
+    near = [[abs(other - one) < MAX_APART_NS // 2 for other in start_ns] for one in start_ns]
+    is_near = max(near, key=sum)
+    apart = {host for host, is_kept in zip(shown, is_near, strict=True) if not is_kept}
+    return tuple(host for host in hosts if host not in apart), tuple(host for host in shown if host in apart)
 
 
 def _with_tree(flame: Flame, mode: str) -> Flame:

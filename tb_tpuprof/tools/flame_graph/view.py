@@ -40,8 +40,9 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         "threads": threads_table(flame),
         "steps": steps_table(flame),
     }
-    verdict = with_limits(TOOL.name, verdict_of(flame, functions), limits_of(session, hosts))
     shown = tuple(host.view.host for host in flame.hosts)
+    judged = tuple(host for host in hosts if host not in flame.apart)
+    verdict = with_limits(TOOL.name, verdict_of(flame, functions), limits_of(session, judged))
     return Payload(
         TOOL.name, session.run, shown, tables, fill_scalars(SCALARS, values), verdict, _notices(flame)
     )
@@ -58,6 +59,13 @@ def _waiting_ps(flame: Flame) -> int:
 
 def _notices(flame: Flame) -> tuple[Diagnostic, ...]:
     notices = list(flame.view.diagnostics())
+    if flame.apart:
+        were = "was" if len(flame.apart) == 1 else "were"
+        text = (
+            f"{flame.apart[0]}{f' and {len(flame.apart) - 1:,} more' if len(flame.apart) > 1 else ''} {were} "
+            "captured at another time and left out: captures that do not overlap in time are not averaged."
+        )
+        notices.append(Diagnostic("warning", text, "Choose hosts of one capture."))
     if flame.n_left_out:
         notices.append(
             Diagnostic(

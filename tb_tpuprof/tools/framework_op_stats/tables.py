@@ -130,6 +130,7 @@ SCALARS = (
         "Time between the first and the last operation in which no operation runs, summed over devices",
         is_optional=True,
         formula="span − Σ self time",
+        unknown="operations overlap in time",
     ),
     ScalarSpec(
         "n_device_ops",
@@ -154,6 +155,7 @@ SCALARS = (
         "its last",
         is_optional=True,
         formula="span − Σ self time",
+        unknown="operations overlap in time",
     ),
     ScalarSpec(
         "n_host_ops",

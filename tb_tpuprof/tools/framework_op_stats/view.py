@@ -13,7 +13,7 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.device.hardware import Hardware, hardware
 from tb_tpuprof.analysis.events.frameworks import TENSORFLOW, UNKNOWN, software
 from tb_tpuprof.analysis.ops.gpu import transfer_ps
-from tb_tpuprof.analysis.ops.metrics import IDLE, OpMetrics
+from tb_tpuprof.analysis.ops.metrics import IDLE, NO_OPERATION, OpMetrics
 from tb_tpuprof.analysis.ops.roof_excess import excess_notices, roof_excesses
 from tb_tpuprof.analysis.ops.roofline import first_roofs, limit_text, roofs
 from tb_tpuprof.analysis.ops.stats import OpStats, op_stats, sum_op_stats
@@ -41,6 +41,7 @@ from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import limits_of, with_limits
 from tb_tpuprof.units import format_fraction, format_time
 
+_OVERLAP = "operations overlap in time, so what is left of the span is not idle time"
 _STANDS_OUT = 0.1
 Floats = npt.NDArray[np.float64]
 
@@ -218,7 +219,11 @@ def _scalars(stats: OpStats, summed: str) -> dict[str, Scalar]:
             if name == "host"
             else "between the first and the last operation"
         )
-        values[f"{name}_idle_ps"] = Number(ops.idle_ps, f"{between}{where}")
+        # Asynchronous operations of a CPU overlap on a line: their self times say nothing of its idle time.
+        is_idle_known = ops.busy_ps <= ops.span_ps
+        values[f"{name}_idle_ps"] = Number(
+            ops.idle_ps if is_idle_known else None, f"{between}{where}" if is_idle_known else _OVERLAP
+        )
         values[f"n_{name}_ops"] = Number(len(ops))
     return fill_scalars(SCALARS, values)
 
@@ -262,6 +267,11 @@ def _largest_type(ops: OpMetrics) -> tuple[str, ...]:
     if len(times) < 2 or not name:
         return ()
     share = format_fraction(sum(times) / ops.busy_ps)
+    if name == NO_OPERATION:
+        kernels = f"{format_time(sum(times))} ({share} of the time) is spent in kernels without an operation"
+        return (
+            f"{kernels}: their launches were not traced, for example because the capture began after them.",
+        )
     if name == "Unknown":
         return (f"{len(times):,} operations ({format_time(sum(times))}, {share}) have no type in the trace.",)
     time = format_time(sum(times))

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.input.host import HOST_CATEGORIES, WAITING, HostTime
 from tb_tpuprof.analysis.input.pipeline import InputPipeline
 from tb_tpuprof.analysis.input.tpu import SC_PARTS, TC_PARTS
-from tb_tpuprof.tools.facts import fact_specs
+from tb_tpuprof.tools.facts import common_steps_note, fact_specs
 from tb_tpuprof.tools.part_times import PART_TIMES
 from tb_tpuprof.tools.payload import Table
 from tb_tpuprof.tools.reasons import NO_STEPS
@@ -28,10 +28,10 @@ PARTS = {
     "device_collectives": (
         "Device collectives",
         "collective",
-        "collective communication between devices, such as all-reduce",
+        "in collective communication between devices, such as all-reduce",
     ),
-    "device_to_device": ("Device to device", "d2d", "transfers between devices"),
-    "host_compute": ("Host compute", "host", "operations and other traced work on the host"),
+    "device_to_device": ("Device to device", "d2d", "copying between devices"),
+    "host_compute": ("Host compute", "host", "in operations and other traced work on the host"),
     "host_python": (
         "Python",
         "python",
@@ -40,11 +40,11 @@ PARTS = {
     "host_wait": ("Waiting", "wait", "waiting in Python, with no trace of what for"),
     "kernel_launch": ("Kernel launch", "launch", "preparing and launching kernels on the host"),
     "compilation": ("Compilation", "compile", "compiling on the host"),
-    "output": ("Output", "output", "copies from device to host"),
+    "output": ("Output", "output", "copying from device to host"),
     "input": (
         "Input",
         "input",
-        "waiting for the input pipeline's next element, and copies from host to device",
+        "waiting for the input pipeline's next element, and copying from host to device",
     ),
     "other": ("Other", "idle", "the rest, in which nothing traced ran: Python, other host work, or waiting"),
 }
@@ -61,7 +61,7 @@ _TC = {
         "launch",
         "waiting in a collective for the slowest core",
     ),
-    "device_to_device": ("Send and receive", "d2d", "transfers to and from other cores"),
+    "device_to_device": ("Send and receive", "d2d", "sending to other cores and receiving from them"),
     "sparse_wait": ("Waiting for the SparseCore", "host", "waiting for embeddings from the SparseCore"),
     "tc_infeed": ("Infeed", "input", "waiting for input: infeed, or idle while the host waited for input"),
     "host_transfer": ("Host transfer", "compile", "sending to the host and receiving from it"),
@@ -443,7 +443,8 @@ def breakdown_table(pipeline: InputPipeline) -> Table:
             "sd_ps": np.array([deviation(times) for _, _, times in parts]),
             "fraction": np.array(share),
             "meaning": [_sentence(activity) for _, (_, _, activity), _ in parts],
-        }
+        },
+        common_steps_note(pipeline.steps, len(pipeline.hosts)),
     )
 
 

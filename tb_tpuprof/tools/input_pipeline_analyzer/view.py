@@ -49,6 +49,8 @@ _FAR_APART = 0.05  # smallest difference between two shares of waiting that is r
 _LONGER = 1.5  # smallest ratio of two hosts' waits that is reported
 
 _LEAST_BADGE = 0.005  # smallest share of waiting that the menu shows
+# Numbers that need no steps.
+_WITHOUT_STEPS = ("n_steps", "host_input_ps", "host_enqueue_fraction")
 _NO_INPUT_OPS = "no input operations were traced"
 _NO_STAGES = "the steps wait in Python; no pipeline stages were traced"
 
@@ -64,7 +66,11 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     pipeline = input_pipeline(parts)
     kind = sum_hardware(session.map(hardware, hosts)).kind
     limits = None if pipeline.common.is_disjoint else limits_of(session, hosts)
-    judged = _judged(parts, pipeline, kind, limits)
+    judged = (
+        apart_finding([_alone(session, part) for part in parts])
+        if pipeline.common.is_disjoint
+        else _judged(parts, pipeline, kind, limits)
+    )
     loader = loader_sentence(session.map(loader_wait, hosts), hosts)
     advice = input_advice(pipeline, judged.level, framework_of(session, hosts))
     return Payload(
@@ -86,15 +92,19 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
 
 
 def _judged(parts: list[InputPart], pipeline: InputPipeline, kind: str, limits: JobLimits | None) -> Finding:
-    """The verdict on all hosts; on the waiting one where the mean hides it; on each host if they share no
-    steps. Uses the job's diagnosis if there is one.
+    """The verdict on all hosts; on the waiting one where the mean hides it. Uses the job's diagnosis if there
+    is one.
     """
-    if pipeline.common.is_disjoint:
-        return apart_finding([(part.host, input_finding(part.steps, part.kind)) for part in parts])
     alone = input_finding(pipeline.steps, kind)
     if limits:
         return by_causes(alone, pipeline.steps, limits)
     return on_worst_host(alone, pipeline.hosts[0].host, pipeline.hosts[0].steps) if len(parts) > 1 else alone
+
+
+def _alone(session: Session, part: InputPart) -> tuple[str, Finding]:
+    """A host whose capture overlaps no other, with the verdict that its own page shows."""
+    by_kinds, limits = input_finding(part.steps, part.kind), limits_of(session, (part.host,))
+    return part.host, by_causes(by_kinds, part.steps, limits) if limits else by_kinds
 
 
 def _advice_table(advice: tuple[Advice, ...]) -> Table:
@@ -131,7 +141,7 @@ def _scalars(pipeline: InputPipeline) -> dict[str, Scalar]:
         "other_fraction": step_share(steps, "other", "Idle" if pipeline.cores else "Other"),
         "host_input_ps": Number(
             host.total_ps if host.total_ps else None,
-            "all threads" if host.total_ps else _NO_STAGES if steps.waits else _NO_INPUT_OPS,
+            "all threads" if host.total_ps else _NO_STAGES if pipeline.judged_steps.waits else _NO_INPUT_OPS,
         ),
         "host_enqueue_fraction": Number(
             host.enqueue_fraction if host.enqueue_fraction >= 0 else None,
@@ -141,6 +151,9 @@ def _scalars(pipeline: InputPipeline) -> dict[str, Scalar]:
     if pipeline.cores:
         most = float(pipeline.cores.most.mean())
         result["input_fraction_worst_core"] = Number(most, "mean over steps")
+    if not n_steps:
+        why = Number(None, step_time_base(pipeline.common))
+        result |= {name: why for name in result if name not in _WITHOUT_STEPS}
     return fill_scalars(SCALARS, result)
 
 
@@ -152,7 +165,10 @@ def _verdict(
     """
     pipeline, limits = measured
     on_host = [loader] if loader else _on_host(pipeline, judged.level)
-    details = [*_worst_host(pipeline, limits is None), *_worst_core(pipeline), *on_host, *judged.more]
+    compared = [] if pipeline.common.is_disjoint else _worst_host(pipeline, limits is None)
+    details = [*compared, *_worst_core(pipeline), *on_host, *judged.more]
+    if pipeline.common.is_disjoint:  # the hosts' verdicts come before their loaders
+        details = [*judged.more, *on_host]
     next_steps = []
     if judged.level in ("warn", "bad") and len(pipeline.hosts) == 1:
         worst = int(pipeline.steps.category_ps(judged.category).argmax())
@@ -221,7 +237,7 @@ def _worst_core(pipeline: InputPipeline) -> list[str]:
 def _on_host(pipeline: InputPipeline, level: str) -> list[str]:
     """The host's largest category of time for input."""
     time = pipeline.host_time
-    if not time.largest and pipeline.steps.category_ps("input").any():
+    if not time.largest and pipeline.judged_steps.category_ps("input").any():
         return []
     if not time.largest:
         return (

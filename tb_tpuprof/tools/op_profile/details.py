@@ -93,7 +93,7 @@ def _facts(ops: HloOps, module: HloModule | None, instruction: int, trace: Trace
         ("Name", ops.name[0]),
         ("Program", ops.programs[int(ops.program[0])]),
         ("Category", ops.category[0]),
-        ("Framework op", ops.provenance[0]),
+        ("Framework op", ops.provenance[0].rstrip(":")),
         ("Source", ops.source[0]),
         ("Duplicate of", ops.twin[0]),
         ("Core", ops.core[0]),

@@ -13,7 +13,7 @@ from tb_tpuprof.analysis.overview.facts import RunFacts
 from tb_tpuprof.analysis.overview.hosts import HostSteps
 from tb_tpuprof.analysis.steps.classes import CATEGORIES
 from tb_tpuprof.analysis.steps.record import Steps
-from tb_tpuprof.tools.facts import summed_over
+from tb_tpuprof.tools.facts import common_steps_note, summed_over
 from tb_tpuprof.tools.findings_tables import CAUSES, FINDINGS
 from tb_tpuprof.tools.part_times import PART_TIMES
 from tb_tpuprof.tools.payload import Table
@@ -50,13 +50,13 @@ TITLES = {
 _MEANINGS = {
     "compilation": "compiling on the host",
     "input": "waiting for input: the input pipeline's next element, copies from host to device, infeed",
-    "output": "copies from device to host, outfeed",
+    "output": "copying from device to host, including outfeed",
     "kernel_launch": "preparing and launching kernels on the host",
-    "host_compute": "operations and other traced work on the host",
+    "host_compute": "in operations and other traced work on the host",
     "host_python": "in Python and in the program's own annotations, where nothing traced ran",
     "host_wait": "waiting in Python, with no trace of what for",
-    "device_collectives": "collective communication between devices, such as all-reduce",
-    "device_to_device": "copies between devices",
+    "device_collectives": "in collective communication between devices, such as all-reduce",
+    "device_to_device": "copying between devices",
     "device_compute": "computing on the device",
     "other": "the rest, in which nothing traced ran: Python, other host work, or waiting",
 }
@@ -234,9 +234,9 @@ def steps_table(steps: Steps, kind: str) -> Table:
     )
 
 
-def breakdown_table(steps: Steps, kind: str) -> Table:
+def breakdown_table(steps: Steps, kind: str, n_hosts: int = 1) -> Table:
     """Mean, standard deviation and share of each category. The share is the ratio of the sums
-    over all steps.
+    over all steps, of several hosts over those that all have.
     """
     shown = [category for category in CATEGORIES if category in titles(kind)]
     times = [steps.category_ps(category) for category in shown]
@@ -247,7 +247,8 @@ def breakdown_table(steps: Steps, kind: str) -> Table:
             "avg_ps": np.array([mean(time) for time in times]),
             "sd_ps": np.array([deviation(time) for time in times]),
             "fraction": np.array([steps.fraction(category) for category in shown]),
-        }
+        },
+        common_steps_note(steps, n_hosts),
     )
 
 

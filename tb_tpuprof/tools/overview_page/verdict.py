@@ -24,7 +24,7 @@ from tb_tpuprof.tools.findings_tables import cause_color, place
 from tb_tpuprof.tools.overview_page.scalars import Run
 from tb_tpuprof.tools.overview_page.tables import COLORS
 from tb_tpuprof.tools.payload import NextStep, Verdict
-from tb_tpuprof.tools.verdicts import next_step
+from tb_tpuprof.tools.verdicts import gain_text, next_step
 from tb_tpuprof.tools.why import against_median, place_of
 
 INPUT_TOOL, TF_DATA_TOOL = "input_pipeline_analyzer", "tf_data_bottleneck_analysis"
@@ -73,8 +73,10 @@ def _stage_texts(stage: SlowStage | None, run: Run) -> tuple[str, ...]:
     """Sentences about the slow stage; of several hosts, with the name of the one that waits most."""
     if stage is None:
         return ()
-    where = f"`{most_waiting(run).host}`: " if len(run.parts) > 1 else ""
-    return tuple(where + text for text in stage.sentences)
+    if len(run.parts) < 2:
+        return stage.sentences
+    where = f"On `{most_waiting(run).host}`"
+    return tuple(f"{where}, {text[0].lower()}{text[1:]}" for text in stage.sentences)
 
 
 def most_waiting(run: Run) -> Summary:
@@ -109,10 +111,20 @@ def _main_link(top: Cost, stage: SlowStage | None, run: Run) -> NextStep:
 
 
 def _stage_link(stage: SlowStage, gain_ps: tuple[float, float] | None) -> NextStep:
-    """The tf.data page, with the gain of the stage's change; without an estimate, `gain_ps`."""
-    return next_step(
-        "See the slow stage of the tf.data pipeline", TF_DATA_TOOL, stage.gain_ps or gain_ps, how=stage.change
+    """The tf.data page, with the gain of the stage's change alone beside `gain_ps`, that of
+    steps which do not wait at all.
+    """
+    text, one_change, full = (
+        "See the slow stage of the tf.data pipeline",
+        gain_text(stage.gain_ps),
+        gain_text(gain_ps),
     )
+    if not one_change:
+        return next_step(text, TF_DATA_TOOL, gain_ps)
+    # The two estimates come from different models: contradictory ones are not shown side by side.
+    is_more = stage.gain_ps and gain_ps and all(np.greater_equal(gain_ps, stage.gain_ps))
+    at_most = f"; if the steps did not wait at all: {full}" if is_more else ""
+    return NextStep(f"{text} (expected gain of {stage.change} alone: {one_change}{at_most})", TF_DATA_TOOL)
 
 
 def _stage_links(job_finding: Finding, stage: SlowStage | None) -> Iterable[NextStep]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
@@ -17,7 +18,7 @@ from tb_tpuprof.analysis.ops.utilization import sum_utilization
 from tb_tpuprof.analysis.overview.facts import RunFacts, run_facts
 from tb_tpuprof.analysis.overview.framework_advice import framework_advice
 from tb_tpuprof.analysis.overview.hosts import host_steps
-from tb_tpuprof.analysis.overview.summary import summary
+from tb_tpuprof.analysis.overview.summary import Summary, summary
 from tb_tpuprof.analysis.steps.diagnostics import Notice, step_notices
 from tb_tpuprof.analysis.steps.pytorch_loader import loader_sentence
 from tb_tpuprof.session import Session
@@ -36,7 +37,7 @@ from tb_tpuprof.tools.overview_page.tables import (
 from tb_tpuprof.tools.overview_page.verdict import INPUT_TOOL, most_waiting, verdict_of
 from tb_tpuprof.tools.payload import Diagnostic, Payload, Table, Verdict
 from tb_tpuprof.tools.tool import Tool
-from tb_tpuprof.tools.why import diagnosis
+from tb_tpuprof.tools.why import diagnoses_apart, diagnosis
 
 _MAY_BE_INPUT = ("input", "other")  # idle time may be untraced waiting for data
 # Causes on which the framework's advice says more than the finding's own fix.
@@ -62,18 +63,21 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         sum_utilization([part.use for part in parts]),
         host_steps(parts, facts.common),
     )
-    job_finding = _with_details(_job_finding(run), run, hosts)
+    is_apart = facts.common.is_disjoint and not step
+    job_finding = _with_details(
+        _job_finding(run, diagnoses_apart(session, hosts) if is_apart else {}), run, hosts
+    )
     stage = _slow_stage(session, run, job_finding)
     kind = facts.kind
     verdict = verdict_of(job_finding, run, stage, hosts, why, step)
     tables = {
         "steps": steps_table(run.steps, kind),
-        "breakdown": breakdown_table(run.steps, kind),
+        "breakdown": breakdown_table(run.steps, kind, len(hosts)),
         "top_ops": top_ops_table(run.ops, facts),
         "environment": environment(run),
-        "recommendations": _recommendations(job_finding, run, why, verdict),
+        "recommendations": _recommendations(job_finding, run, why, verdict, stage is not None),
     }
-    if why.is_detailed:
+    if why.is_detailed and not is_apart:
         tables |= {
             "findings": findings_table(why, kind, len(hosts)),
             "causes": causes_table(why, kind, len(hosts)),
@@ -85,15 +89,19 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     return Payload("overview_page", session.run, hosts, tables, scalars(run), verdict, diagnostics)
 
 
-def _job_finding(run: Run) -> Finding:
+def _alone(part: Summary, framework: str, why: Diagnosis | None) -> Finding:
+    """The verdict on a host whose capture overlaps no other: that of its own page."""
+    by_kinds = finding(part.steps, part.ops, part.hardware.kind, framework)
+    return replace(by_kinds, level=why.level, text=why.text) if why and why.is_detailed else by_kinds
+
+
+def _job_finding(run: Run, why: Mapping[str, Diagnosis]) -> Finding:
     """The verdict on all hosts; on the one that waits for input where the mean hides it; on each host if
-    they share no steps.
+    they share no steps. `why`: the diagnosis of single hosts, by name.
     """
     framework = run.facts.software.framework
     if run.facts.common.is_disjoint:
-        return apart_finding(
-            [(part.host, finding(part.steps, part.ops, part.hardware.kind, framework)) for part in run.parts]
-        )
+        return apart_finding([(part.host, _alone(part, framework, why.get(part.host))) for part in run.parts])
     overall = finding(run.steps, run.ops, run.facts.kind, framework, run.facts.n_active)
     if len(run.parts) < 2:
         return overall
@@ -111,11 +119,12 @@ def _with_details(job_finding: Finding, run: Run, hosts: tuple[str, ...]) -> Fin
             job_finding, categories, run.ops.compiled.busy_ps, _device_idle(run.facts)
         )
     loader = loader_sentence([part.loader for part in run.parts], hosts)
-    return (
-        replace(job_finding, details=(loader, *job_finding.details))
-        if loader and job_finding.category in ("input", "other")
-        else job_finding
+    if not loader or job_finding.category not in ("input", "other"):
+        return job_finding
+    details = (
+        (*job_finding.details, loader) if run.facts.common.is_disjoint else (loader, *job_finding.details)
     )
+    return replace(job_finding, details=details)
 
 
 def _device_idle(facts: RunFacts) -> DeviceIdle | None:
@@ -137,9 +146,12 @@ def _slow_stage(session: Session, run: Run, job_finding: Finding) -> SlowStage |
     return session.map(slow_stage, [most_waiting(run).host])[0]
 
 
-def _recommendations(job_finding: Finding, run: Run, why: Diagnosis, verdict: Verdict) -> Table:
+def _recommendations(
+    job_finding: Finding, run: Run, why: Diagnosis, verdict: Verdict, names_stage: bool
+) -> Table:
     """Advice on what limits the job, beside that of the verdict; the input page, if idle time may be waiting
-    for data and the verdict has no link to it.
+    for data and the verdict has no link to it. `names_stage`: the verdict says what to change in the tf.data
+    pipeline, so general advice on input is left out.
     """
     calls = sum_calls([part.calls for part in run.parts])
     category = job_finding.category
@@ -147,6 +159,7 @@ def _recommendations(job_finding: Finding, run: Run, why: Diagnosis, verdict: Ve
     if is_diagnosed:
         category = _ADVISED.get(why.top.cause, "") if why.top else ""
     texts = framework_advice(category, run.facts, calls) if category or not (is_diagnosed and why.top) else ()
+    texts = () if names_stage and category == "input" else texts
     rows = [("advice", text, "") for text in (*texts, *job_finding.advice)]
     linked = {step.tool for step in verdict.next}
     may_be_input = category in _MAY_BE_INPUT and run.steps.fraction("input") > 0

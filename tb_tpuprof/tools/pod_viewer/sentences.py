@@ -120,7 +120,7 @@ def straggler_text(pod: Pod, straggler: Straggler) -> str:
     text = f"`{name}` takes {format_time(slow.excess_ps)} longer per step than the others{since} "
     text += (
         f"({format_time(slow.own_ps)}; their median is {format_time(slow.usual_ps)}), mostly in "
-        f"{_CAUSE_WORDS[slow.cause]}. "
+        f"{_cause_words(pod, slow.cause)}. "
     )
     if straggler.gain_fraction < 0.005:
         return text + "At the median speed it would save the job almost nothing: others take as long."
@@ -129,6 +129,13 @@ def straggler_text(pod: Pod, straggler: Straggler) -> str:
         f"({format_fraction(straggler.gain_fraction)})"
     )
     return f"{text}If it ran at the median speed, the job would {saved}."
+
+
+def _cause_words(pod: Pod, cause: str) -> str:
+    """What a straggler does longer; without any output, only input is meant."""
+    if cause == "input" and Part.OUTPUT not in pod.parts:
+        return "waiting for input"
+    return _CAUSE_WORDS[cause]
 
 
 def apart_text(pod: Pod, n_hosts: int) -> str:

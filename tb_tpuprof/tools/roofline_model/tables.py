@@ -19,6 +19,7 @@ from tb_tpuprof.tools.spec import ColumnSpec, ScalarSpec, TableSpec, number, tex
 from tb_tpuprof.tools.tiles import tiles
 
 HBM_BASE = "FLOPs per byte moved to and from HBM"
+MAIN_MEMORY_BASE = "FLOPs per byte moved to and from main memory"
 
 
 def _of_memories(suffix: str, unit: Unit, words: str) -> tuple[ColumnSpec, ...]:
@@ -245,7 +246,8 @@ SCALARS = (
         "flop_rate_flops_per_s",
         "FLOP rate",
         "flops_per_s",
-        "Floating-point operations per second of one device, idle time included",
+        "Floating-point operations per second of one device, idle time included; of CPUs, while "
+        "operations run",
         formula="FLOPs ÷ device time",
         unknown=NO_FLOPS,
     ),

@@ -37,7 +37,16 @@ from tb_tpuprof.tools.base import Param, Params
 from tb_tpuprof.tools.clocks import Clocks, clocks_of
 from tb_tpuprof.tools.hlo_session import CompiledOps, available, diagnostics_of, find_ops
 from tb_tpuprof.tools.payload import NextStep, Payload, Scalar, Subject, Table, Verdict
-from tb_tpuprof.tools.roofline_model.tables import HBM_BASE, OPS, PROGRAMS, ROOFS, SCALARS, TABLES, TILES
+from tb_tpuprof.tools.roofline_model.tables import (
+    HBM_BASE,
+    MAIN_MEMORY_BASE,
+    OPS,
+    PROGRAMS,
+    ROOFS,
+    SCALARS,
+    TABLES,
+    TILES,
+)
 from tb_tpuprof.tools.spec import Number, Values, fill_scalars
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import limits_of, with_limits
@@ -47,6 +56,13 @@ from tb_tpuprof.units import format_fraction, format_value
 N_ROWS = 10_000
 _NEAR = 0.6
 _STANDS_OUT = 0.1  # of the operations' time
+_WITH_IDLE = "of one device, idle time included"
+# CPUs have no HBM: titles of the same quantities there.
+_ON_CPUS = {
+    "hbm_bytes": "Bytes moved",
+    "hbm_bytes_per_s": "Main memory",
+    "hbm_flops_per_byte": "Main memory intensity",
+}
 _NO_WORK = "the trace has no FLOP or byte counts"
 Floats = npt.NDArray[np.float64]
 Int64s = npt.NDArray[np.int64]
@@ -136,7 +152,8 @@ def ops_table(ops: HloOps, whole_ps: int, peaks: Roofs) -> Table:
         **_measures(shown.work, shown.work_ps, peaks, (ops.kind, shown.is_waiting)),
         "source": [shown.source[i] for i in range(len(shown))],
     }
-    return OPS.fill(columns, "" if len(order) <= N_ROWS else f"the first {N_ROWS:,} of {len(order):,}")
+    note = "" if len(order) <= N_ROWS else f"the first {N_ROWS:,} of {len(order):,}"
+    return OPS.fill(columns, note, titles=_ON_CPUS if ops.kind == "CPU" else {})
 
 
 def programs_table(whole: Whole, compiled: CompiledOps) -> Table:
@@ -153,7 +170,12 @@ def programs_table(whole: Whole, compiled: CompiledOps) -> Table:
             (compiled.ops.kind, np.zeros(len(whole.name), np.bool_)),
         ),
     }
-    return PROGRAMS.fill(columns)
+    if compiled.ops.kind == "CPU":  # no device's span is known: the total is that of the operations
+        note = "total: over the time that operations run; steps: over the step time; click to show only one"
+        return PROGRAMS.fill(columns, note, titles=_ON_CPUS)
+    return PROGRAMS.fill(
+        columns, "all operations over the devices' time, idle included; click to show only one"
+    )
 
 
 def _measures(
@@ -217,7 +239,7 @@ def _or_none(value: Any) -> float | None:
 def _scalars(whole: Whole, compiled: CompiledOps) -> dict[str, Scalar]:
     peaks = compiled.roofs
     speed = rates(whole.work, whole.time_ps, peaks)
-    hbm = peaks.bytes_per_s[0]
+    hbm, on_cpu = peaks.bytes_per_s[0], compiled.ops.kind == "CPU"
     ridge = peaks.flops_per_s / hbm if hbm and peaks.flops_per_s else None
     nearest = (
         f"of peak {in_words(speed.nearest_text(0))}"
@@ -233,9 +255,11 @@ def _scalars(whole: Whole, compiled: CompiledOps) -> dict[str, Scalar]:
     values = {
         "efficiency_fraction": Number(_or_none(speed.efficiency[0]), nearest),
         "flop_rate_flops_per_s": Number(
-            rate, _NO_WORK if rate is None else "of one device, idle time included"
+            rate, _NO_WORK if rate is None else "while operations run" if on_cpu else _WITH_IDLE
         ),
-        "intensity_flops_per_byte": Number(intensity, _NO_WORK if intensity is None else HBM_BASE),
+        "intensity_flops_per_byte": Number(
+            intensity, _NO_WORK if intensity is None else MAIN_MEMORY_BASE if on_cpu else HBM_BASE
+        ),
         "peak_flops_per_s": Number(peaks.flops_per_s or None, compute_note),
         "peak_hbm_bytes_per_s": Number(hbm or None, memory_note),
         "ridge_flops_per_byte": Number(

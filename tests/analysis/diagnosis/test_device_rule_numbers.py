@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
 from tb_tpuprof.analysis.diagnosis.records import (
@@ -222,3 +224,18 @@ def test_a_copy_from_pageable_memory_asks_for_pinned_memory() -> None:
     ):
         one = only("device_waits", evidence(*parts, kind="GPU", framework=framework))
         assert ("pin_memory" in one.snippet) == is_pinned
+
+
+@pytest.mark.parametrize(
+    ("call", "framework", "fix"),
+    [
+        ("cudaDeviceSynchronize", PYTORCH, "torch.cuda.synchronize()"),
+        ("hipDeviceSynchronize", PYTORCH, "torch.cuda.synchronize()"),
+        ("aten::item", PYTORCH, "`.item()`"),
+        ("cudaDeviceSynchronize", JAX, "asynchronous"),
+    ],
+)
+def test_a_wait_for_the_whole_device_is_no_read_of_a_tensor(call: str, framework: str, fix: str) -> None:
+    waits = part(Cause.SYNCHRONIZATION, 10, 20, 30, klass=TimeClass.HOST_WAIT, call=call)
+    one = only("device_waits", evidence(waits, kind="GPU", framework=framework))
+    assert fix in one.fix

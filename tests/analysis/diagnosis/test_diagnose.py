@@ -125,6 +125,28 @@ def test_how_bad_it_is(time_us: float, level: str, n: int) -> None:
     assert (diagnosis.top is None) == (level == "good")
 
 
+def test_unrecorded_time_is_no_answer_while_the_step_is_known_to_compute() -> None:
+    """Of steps of 200 µs in the mean, 8%, 8% and 25% were not recorded; the second computes little."""
+    for unrecorded, compute, expected in (
+        (
+            16.0,
+            150.0,
+            "Compute-bound: each step takes 200 µs, 75.0% of it computing on the host; 16.0 µs (8.00%) ",
+        ),
+        (16.0, 100.0, "16.0 µs (8.00%) of each step was not recorded"),
+        (50.0, 140.0, "50.0 µs (25.0%) of each step was not recorded"),
+    ):
+        parts = (
+            part(Cause.UNRECORDED, *[unrecorded] * 3),
+            part(Cause.COMPUTE, *[compute] * 3, klass=TimeClass.HOST_COMPUTE),
+        )
+        diagnosis = diagnose([evidence(*parts)])
+        assert diagnosis.text.startswith(expected)
+        assert diagnosis.top is not None
+        assert diagnosis.top.cause == Cause.UNRECORDED
+        assert diagnosis.level == ("bad" if unrecorded == 50 else "warn")
+
+
 def test_a_healthy_run_computes() -> None:
     diagnosis = diagnose([host("w")])
     assert (diagnosis.level, diagnosis.findings, diagnosis.top, diagnosis.category) == (

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Payload, Table } from '../../api/types';
 import type { TableColumn } from '../../widgets/table/model';
 import { payloadOf, tableFor } from '../testing';
-import { donutsOf, filterOf, initialView, TABLES } from './model';
+import { donutsOf, filterOf, initialView, TABLES, withPlainNames } from './model';
 
 describe('pies of compiled operations', () => {
   it('leave out those of one slice, but not the first', () => {
@@ -24,6 +24,28 @@ describe('pies of compiled operations', () => {
     expect(filterOf('by_rematerialized', 'Rematerialized')).toEqual({ 'f.is_rematerialized': 'yes' });
     expect(filterOf('by_category', 'Other')).toBeNull();
     expect(filterOf('by_source', '(no source line)')).toBeNull();
+  });
+});
+
+describe('framework operations', () => {
+  it('are shown without the empty type after their name', () => {
+    const shown = withPlainNames({
+      columns: ['op', 'provenance'].map((name) => ({
+        name,
+        title: name,
+        unit: '',
+        kind: 'text',
+        cell: () => '',
+      })),
+      nRows: 3,
+    });
+    const [op, provenance] = shown.columns;
+    expect(op?.label).toBeUndefined();
+    expect(['jit(f)/mul:', 'jit(f)/mul:Mul', 'jit(f)/mul'].map((text) => provenance?.label?.(text))).toEqual([
+      'jit(f)/mul',
+      'jit(f)/mul:Mul',
+      'jit(f)/mul',
+    ]);
   });
 });
 

@@ -79,6 +79,15 @@ export const ORDER: readonly OpColumn[] = [
   'source',
 ];
 
+/** The table with framework operations as `jit(f)/mul`: in a trace they are `name:type`, often with no type. */
+export function withPlainNames(data: TableData): TableData {
+  const label = (text: string): string => text.replace(/:$/, '');
+  return {
+    ...data,
+    columns: data.columns.map((column) => (column.name === 'provenance' ? { ...column, label } : column)),
+  };
+}
+
 /** Pies with information: not those of a single slice, but always the first. */
 export function donutsOf(payload: Payload): Donut[] {
   const donuts = [

@@ -9,7 +9,7 @@ import { Table } from '../../widgets/table/table';
 import { ShareCharts } from '../donut';
 import { OpCard } from '../op_card';
 import { idleColumns, inOrder, opChoice, rowOfOp, tableData, type ToolProps } from '../tool';
-import { donutsOf, filterOf, initialView, ORDER, TABLES, TOTALS } from './model';
+import { donutsOf, filterOf, initialView, ORDER, TABLES, TOTALS, withPlainNames } from './model';
 
 type ViewProps = Pick<ToolProps, 'params' | 'setParams'>;
 
@@ -17,7 +17,7 @@ type Ops = RowsOf<typeof TABLES.ops>;
 
 function Operations({ ops, params, setParams }: { ops: Ops } & ViewProps): VNode {
   const { table } = ops;
-  const data = useMemo(() => inOrder(tableData(table), ORDER), [table]);
+  const data = useMemo(() => withPlainNames(inOrder(tableData(table), ORDER)), [table]);
   const initial = useMemo(() => initialView(data, idleColumns(data)), [data]);
   const view = useMemo(() => parseView(params, initial), [params, initial]);
   const { program = '', op } = params;

@@ -42,7 +42,7 @@ const { tables: TABLES, scalars: SCALARS } = INPUT_PIPELINE_ANALYZER.page;
 type ViewProps = { payload: Payload } & Pick<ToolProps, 'params' | 'setParams'>;
 
 const NO_INPUT_OPS =
-  'No operation of an input pipeline was traced on the host: no tf.data iterator, no infeed, no copy to a device. The data may come from elsewhere, such as a PyTorch loader or arrays in memory, or the host tracer was off (capture with host_tracer_level ≥ 2).';
+  'No operation of an input pipeline was traced on the host: no tf.data iterator, no infeed, no copy to a device. The data may come from elsewhere, such as arrays in memory, or the capture recorded no calls of the host.';
 const PYTHON_WAITS =
   'No stage of an input pipeline was traced on the host. The steps wait in Python; the verdict above and ' +
   'the advice below name the place.';

@@ -12,13 +12,31 @@ describe('a kernel’s short name', () => {
   it('has no namespaces and no parameters', () => {
     const name =
       'void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, at::detail::Array<char*, 3> >(int, at::native::CUDAFunctor_add<float>)';
-    expect(shortKernel(name)).toBe(
-      'vectorized_elementwise_kernel<4, CUDAFunctor_add<float>, Array<char*, 3>>',
-    );
+    expect(shortKernel(name)).toBe('CUDAFunctor_add<float> (vectorized_elementwise_kernel<4>)');
     expect(shortKernel('void (anonymous namespace)::softmax<float, 8>(float*)')).toBe('softmax<float, 8>');
     expect(shortKernel('void at::(anonymous namespace)::softmax<float, (int)8>(float*)')).toBe(
       'softmax<float, (int)8>',
     );
+  });
+
+  it('begins with what an elementwise kernel of PyTorch computes', () => {
+    const mul =
+      'at::native::BinaryFunctor<c10::BFloat16, c10::BFloat16, c10::BFloat16, at::native::binary_internal::MulFunctor<float> >';
+    const lambda = (of: string): string =>
+      `at::native::gpu_kernel_impl_nocast<${of} >(at::TensorIteratorBase&, ${of} const&)::{lambda(int)#1}`;
+    const copy =
+      'at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda()#3}::operator()() const';
+    const names = [lambda(mul), lambda(copy), 'at::native::(anonymous namespace)::silu_kernel(int)'].map(
+      (of) => `void at::native::elementwise_kernel<128, 4, ${of}>(int, ${of})`,
+    );
+    expect(names.map(shortKernel)).toEqual([
+      'MulFunctor<float> (elementwise_kernel<128, 4>)',
+      'direct_copy_kernel_cuda (elementwise_kernel<128, 4>)',
+      'silu_kernel (elementwise_kernel<128, 4>)',
+    ]);
+    expect(
+      shortKernel('void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, Own<4>>>(int)'),
+    ).toBe('reduce_kernel<512, 1, ReduceOp<float, Own<4>>>');
   });
 
   it('tells what a kernel of Eigen computes', () => {

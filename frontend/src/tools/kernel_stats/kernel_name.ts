@@ -9,6 +9,20 @@ const EIGEN_ELEMENTWISE = /^TensorCwise\w+Op<(.*)>$/;
 const EIGEN_WITH_SCALAR = /^scalar_(?:left|right)<\w+, \w+, (.*), \w+>$/;
 const EIGEN_OPERATION = /^(?:Tensor(\w+)Op|scalar_(\w+)_op)</;
 
+// PyTorch's kernels that apply a function to each element, or reduce with one: the function is what they compute.
+const APPLIES = /^(\w*(?:elementwise|reduce)_kernel\w*)<((?:\d+, )*)(.*)>$/;
+const FUNCTION = /\b(\w*(?:Functor\w*|_kernel_cuda|_kernel_impl|_kernel|Ops))\b((?:<[^<>]*>)?)/g;
+const WRAPPER = /^(?:gpu_kernel_impl|[AB]?(?:Unary|Binary)Functor)$/;
+
+/** `elementwise_kernel<128, 4, MulFunctor<float>>` → `MulFunctor<float> (elementwise_kernel<128, 4>)`. */
+function byFunction(plain: string): string {
+  const [, kernel = '', sizes = '', rest = ''] = APPLIES.exec(plain) ?? [];
+  const applied = [...rest.matchAll(FUNCTION)].find(([, name = '']) => !WRAPPER.test(name));
+  if (!applied) return plain;
+  const size = sizes.replace(/, $/, '');
+  return `${applied[0]} (${kernel}${size && `<${size}>`})`;
+}
+
 /** The text before the first such character outside any template. */
 function upTo(end: string, text: string): string {
   let depth = 0;
@@ -23,7 +37,7 @@ function upTo(end: string, text: string): string {
 
 /**
  * `void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>(int, …)` →
- * `vectorized_elementwise_kernel<4, CUDAFunctor_add<float>>`; one of Eigen's kernels → its expression. A name
+ * `CUDAFunctor_add<float> (vectorized_elementwise_kernel<4>)`; one of Eigen's kernels → its expression. A name
  * that is no C++ template stays unchanged.
  */
 export function shortKernel(name: string): string {
@@ -34,7 +48,7 @@ export function shortKernel(name: string): string {
     .replace(/ const\b/g, '')
     .replace(/ >/g, '>');
   const [, assigned] = EIGEN_ASSIGNMENT.exec(plain.replace(EIGEN_ARRAY, '$1')) ?? [];
-  if (!assigned) return plain;
+  if (!assigned) return byFunction(plain);
   const computed = upTo(',', EIGEN_ELEMENTWISE.exec(assigned)?.[1] ?? assigned);
   return `Eigen ${(EIGEN_WITH_SCALAR.exec(computed)?.[1] ?? computed).replace(EIGEN_OPERATION, '$1$2<')}`;
 }

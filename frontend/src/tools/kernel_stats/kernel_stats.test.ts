@@ -28,10 +28,11 @@ describe('kernels', () => {
       cell: () => false,
     });
     const data = {
-      columns: ['kernel', 'longest_host', 'occupancy_fraction', 'uses_tensor_cores'].map(column),
+      columns: ['kernel', 'grid', 'longest_host', 'occupancy_fraction', 'uses_tensor_cores'].map(column),
       nRows: 2,
     };
     expect([...initialView(data, ['occupancy_fraction', 'uses_tensor_cores']).hidden]).toEqual([
+      'grid',
       'longest_host',
       'occupancy_fraction',
     ]);

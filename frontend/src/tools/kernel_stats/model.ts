@@ -78,6 +78,7 @@ export const ORDER: readonly KernelColumn[] = [
   'uses_tensor_cores',
   'occupancy_fraction',
   'is_tensor_core_eligible',
+  'library',
   'max_ps',
 ];
 
@@ -86,6 +87,11 @@ const HIDDEN_AT_FIRST: readonly KernelColumn[] = [
   'is_occupancy_computed',
   'static_shared_bytes',
   'dynamic_shared_bytes',
+  'min_ps',
+  'n_registers',
+  'shared_bytes',
+  'block',
+  'grid',
   'longest_host',
   'longest_start_ps',
 ];

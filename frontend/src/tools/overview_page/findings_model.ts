@@ -116,11 +116,13 @@ export function findingsData(table: Table, findings: readonly Finding[]): TableD
   const findingAt = (row: number): Finding | undefined => findings[row];
   const gain: TableColumn = {
     name: 'gain_ps',
-    title: 'Gain per step',
+    title: 'Gain if fully fixed',
     kind: 'number',
     unit: 'ps',
     extraPx: RANGE_PX,
-    description: 'How much shorter a step would be without the cause; sorted by the middle of the range.',
+    description:
+      'How much shorter a step would be without this cost. It can exceed the time itself, because the cost slows ' +
+      'the rest of the step too; a single change may recover less. Sorted by the middle of the range.',
     cell: (row) => (findingAt(row) ? gainOf(findingAt(row) as Finding) : null),
     tip: (row) => (findingAt(row)?.gainHighPs === null ? 'No model estimates the gain of a fix.' : ''),
   };

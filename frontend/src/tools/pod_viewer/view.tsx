@@ -327,12 +327,14 @@ function Plain({
   onRow,
   chosenRow,
   hidden = [],
+  barToken = '--c-compute',
 }: {
   table: PayloadTable;
   empty: string;
   onRow?: (row: number) => void;
   chosenRow?: number;
   hidden?: string[];
+  barToken?: string;
 }): VNode {
   const data = useMemo(() => tableData(table), [table]);
   const [view, setView] = useState<typeof PLAIN_VIEW | null>(null);
@@ -348,7 +350,7 @@ function Plain({
           rowsInFull={12}
           maxHeight="420px"
           mono={['op', 'ops', 'groups']}
-          barToken="--c-collective"
+          barToken={barToken}
           {...(onRow ? { onRow } : {})}
           {...(chosenRow === undefined ? {} : { chosenRow })}
         />
@@ -396,6 +398,7 @@ function Rest({
           <Plain
             table={collectives.table}
             empty="No collective was traced on these cores."
+            barToken="--c-collective"
             chosenRow={chosen}
             onRow={(row) => setParams({ collective: row === chosen ? undefined : String(row) }, 'replace')}
           />

@@ -269,10 +269,7 @@ function Programs({ payload, params, setParams }: { payload: Payload } & ViewPro
   const choose = (row: number): void =>
     setParams({ step: row === chosenRow ? undefined : step(row) }, 'push');
   return (
-    <Section
-      title={table.title}
-      note="all operations over the devices' time, idle included; click to show only one"
-    >
+    <Section title={table.title} note={table.note ?? ''}>
       <Table
         data={data}
         label={table.title}

@@ -8,10 +8,9 @@ from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Culprit, Evidence, Finding
 from tb_tpuprof.analysis.diagnosis.records import COMPUTES, HostEvidence
 from tb_tpuprof.analysis.diagnosis.rule import Rule
-from tb_tpuprof.analysis.diagnosis.rules.synchronization import FIXES
+from tb_tpuprof.analysis.diagnosis.rules.synchronization import fix_of
 from tb_tpuprof.analysis.diagnosis.wording import (
     Fix,
-    fix_for,
     often,
     python_option,
     shown,
@@ -44,7 +43,7 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         and evidence.time_ps(Cause.TRANSFERS) > 0
         and evidence.software.framework == PYTORCH
     )
-    fix = _PINNED if copies else fix_for(FIXES, evidence)
+    fix = _PINNED if copies else fix_of(call, evidence)
     times = often(sync.per_step) if sync else "once"
     yield Finding(
         Cause.SYNCHRONIZATION,

@@ -57,7 +57,7 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
     else:
         doing = f"is in {call}" if call else "prepares its work"
         text = f"The {evidence.kind} is idle for {amount} of each step while the host {doing}{where}."
-    fix = fix_for(synchronization.FIXES if wait else dispatch.FIXES, evidence)
+    fix = synchronization.fix_of(wait.call, evidence) if wait else fix_for(dispatch.FIXES, evidence)
     yield Finding(
         Cause.DISPATCH,
         text,

@@ -40,6 +40,15 @@ FIXES = {
     "": Fix("Read results every n-th step, or one step later."),
 }
 
+# Calls that wait for all of a GPU's work; reading a tensor waits for its stream only.
+_WHOLE_DEVICE = ("cudaDeviceSynchronize", "hipDeviceSynchronize")
+_WITHOUT_WAITING = Fix(
+    "Do not call `torch.cuda.synchronize()` in each step: it waits for all of the GPU's work. Time steps "
+    "with CUDA events or the profiler, and read results every n-th step.",
+    "start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))\n"
+    "start.record(); step(batch); end.record()   # read start.elapsed_time(end) some steps later",
+)
+
 _BEHIND, _TURNS, _IDLE = "behind", "turns", "idle"
 _LEAST_USUAL = 0.02
 
@@ -60,6 +69,13 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
             total(parts) and is_usual and (evidence.kind == "CPU" or kind == _TURNS)
         ):  # otherwise device_waits.py reports it
             yield _finding(evidence, parts, kind)
+
+
+def fix_of(call: str, evidence: HostEvidence) -> Fix:
+    """What to do about a wait in `call`, in the terms of the run's framework."""
+    if evidence.software.framework == PYTORCH and call in _WHOLE_DEVICE:
+        return _WITHOUT_WAITING
+    return fix_for(FIXES, evidence)
 
 
 def _finding(evidence: HostEvidence, parts: Sequence[Part], kind: str) -> Finding:
@@ -94,7 +110,7 @@ def _finding(evidence: HostEvidence, parts: Sequence[Part], kind: str) -> Findin
             "The host waits for the device, then the device waits for the host; without the wait both "
             "would work at the same time."
         )
-    fix = fix_for(FIXES, evidence)
+    fix = fix_of(called, evidence)
     return Finding(
         Cause.SYNCHRONIZATION,
         text,

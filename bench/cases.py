@@ -216,6 +216,7 @@ TARGETS = (
     _alone(SYNTHETIC, _alone_of(VIEW_AGAIN), "≤ 0.5 s in the server", server_seconds, MAX_WARM_S, "s"),
     _alone(SYNTHETIC, VIEW_WINDOWS, "≤ 10 ms in the server", own_seconds, MAX_ZOOM_S, "s"),
     _alone(SYNTHETIC, VIEW_WINDOWS, "≤ 10 ms with its compression", server_seconds, MAX_ZOOM_S, "s"),
+    _alone(SYNTHETIC, VIEW_WINDOWS, "≤ 300 kB sent, the largest", sent_bytes, MAX_LARGE_VIEW_BYTES, "B"),
     _alone(SYNTHETIC, VIEW_SEARCH, "≤ 0.2 s in the server", server_seconds, MAX_SEARCH_S, "s"),
     _alone(SYNTHETIC, VIEW_QUERY, "≤ 0.2 s in the server", server_seconds, MAX_SEARCH_S, "s"),
     _alone(SYNTHETIC_50M, VIEW_ALONE, "peak memory ≤ 3 × the file", memory_by_file, 3, "×"),

@@ -128,18 +128,22 @@ def _smaller(
     left_out = np.flatnonzero(is_shown & ~is_kept & (tree.total_ps.max(axis=0) > 0))
     if not len(left_out):
         return []
-    parent = nearest(tree.above, is_kept)[left_out].astype(np.int64)
-    key = np.where(parent >= 0, parent, -1 - tree.group[left_out].astype(np.int64))
-    keys, which = np.unique(key, return_inverse=True)
-    sums = [_by_code(which, column[:, left_out], len(keys)) for column in (tree.own_ps, tree.calls)]
-    counts = np.bincount(which)
+    # A place for each kept node, and behind them one for the roots of each group.
+    kept = np.flatnonzero(is_kept)
+    parent = nearest(tree.above, is_kept)[left_out]
+    place = np.where(parent >= 0, number[parent], len(kept) + tree.group[left_out].astype(np.int64))
+    n_places = len(kept) + len(position)
+    own, calls = (_by_code(place, column[:, left_out], n_places) for column in (tree.own_ps, tree.calls))
+    counts = np.bincount(place, minlength=n_places)
+    used = np.flatnonzero(counts)
+    is_root = used >= len(kept)
+    group = np.where(is_root, used - len(kept), tree.group[kept[np.where(is_root, 0, used)]] if len(kept) else 0)
     return [
         Node(
-            int(position[tree.group[one] if one >= 0 else -1 - one]), int(number[one]) if one >= 0 else -1,
-            "", Family.RUNTIME, sums[0][:, k].tolist(), sums[0][:, k].tolist(), sums[1][:, k].tolist(),
-            int(counts[k]),
+            int(position[group[k]]), -1 if is_root[k] else one, "", Family.RUNTIME, own[:, one].tolist(),
+            own[:, one].tolist(), calls[:, one].tolist(), int(counts[one]),
         )
-        for k, one in enumerate(keys.tolist())
+        for k, one in enumerate(used.tolist())
     ]  # fmt: skip
 
 

@@ -5,6 +5,7 @@ aligned to 8 bytes.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import struct
 from dataclasses import dataclass
 from typing import Any
@@ -116,7 +117,7 @@ def _buffers(sent: _Sent) -> list[Buffer]:
         return [_buffer(column.values, column.delta)]
     order, offsets = sent.parts.order, sent.parts.offsets
     values = column.values[order]
-    parts = [slice(a, b) for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+    parts = [slice(a, b) for a, b in itertools.pairwise(offsets)]
     lengths = next((one for one in sent.table.columns if one.name == column.after), None)
     if lengths is None or not _is_varied(lengths):
         return [_buffer(values[part], column.delta) for part in parts]

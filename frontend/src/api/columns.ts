@@ -198,7 +198,7 @@ export function decodeColumns(body: ArrayBuffer): Payload {
     new TextDecoder().decode(new Uint8Array(body, PREAMBLE_BYTES, headerBytes)),
   ) as HeadPayload;
   const tables: Record<string, Table> = {};
-  for (const [name, table] of Object.entries(head.tables)) 
+  for (const [name, table] of Object.entries(head.tables))
     tables[name] = new TableReader(table, body, start).read();
   return { ...head, tables };
 }

@@ -29,6 +29,7 @@ export interface Subject {
   readonly nFlows: Signal<number>;
   readonly pinScrollPx: Signal<number>;
   readonly hasSteps: boolean;
+  readonly hasMarks: boolean;
   /** Kinds of arrows that are not drawn. */
   readonly hiddenKinds: Signal<ReadonlySet<string>>;
   readonly search: { hitsOf(window: TraceWindow): WindowHits | null };
@@ -194,6 +195,7 @@ export class Frames {
       separators: layout.separators,
       stepsPs: this.scene.stepsPs,
       stepRow: subject.hasSteps ? this.scene.stepRow : null,
+      hasMarks: subject.hasMarks,
       stretch: this.draft ?? (marked ? { ...stretchOf(marked, layout), label: labelOf(marked) } : null),
       arrows: this.arrows,
       hits: this.scene.hits,

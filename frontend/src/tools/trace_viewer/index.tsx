@@ -231,9 +231,11 @@ interface FrameProps {
   run: string;
   info: ToolProps['info'];
   scrollStep: Signal<number>;
+  /** The timeline that the marks belong to. */
+  owner: Timeline | null;
 }
 
-function TimelineFrame({ timeline, scroller, host, run, info, scrollStep }: FrameProps): VNode {
+function TimelineFrame({ timeline, scroller, host, run, info, scrollStep, owner }: FrameProps): VNode {
   const layout = timeline?.layout.value;
   const stageHeight = scroller.current?.clientHeight ?? 800;
   const baseLabel = timeline?.facts.value
@@ -279,6 +281,7 @@ function TimelineFrame({ timeline, scroller, host, run, info, scrollStep }: Fram
         </div>
       </div>
       {timeline && <NamesHandle timeline={timeline} />}
+      {timeline && owner && <MarksRow timeline={timeline} owner={owner} />}
       {timeline && <MarkEdges timeline={timeline} />}
       <HoverTip timeline={timeline} />
       {timeline && <NoTracks timeline={timeline} />}
@@ -329,7 +332,6 @@ export function TraceViewer(props: ToolProps): VNode {
       {timeline && facts && facts.nEvents > 0 && (
         <Minimap key={source.scope} timeline={timeline} scope={source.scope} />
       )}
-      {timeline && facts && <MarksRow timeline={timeline} />}
       <TimelineFrame
         timeline={timeline}
         scroller={scroller}
@@ -337,6 +339,7 @@ export function TraceViewer(props: ToolProps): VNode {
         run={source.run}
         info={props.info}
         scrollStep={scrollStep}
+        owner={timeline}
       />
       {timeline && facts && timeline.marks.pair.value?.isBeside && (
         <Beside
@@ -347,7 +350,13 @@ export function TraceViewer(props: ToolProps): VNode {
           pair={timeline.marks.pair.value}
           hasWindow={isOpening(timeline, props.params)}
           frame={(parts) => (
-            <TimelineFrame {...parts} run={source.run} info={props.info} scrollStep={scrollStep} />
+            <TimelineFrame
+              {...parts}
+              run={source.run}
+              info={props.info}
+              scrollStep={scrollStep}
+              owner={timeline}
+            />
           )}
         />
       )}

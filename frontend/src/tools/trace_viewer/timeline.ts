@@ -220,6 +220,28 @@ export class Timeline {
     return this.stack.hasSteps;
   }
 
+  /** Whether there is a row of marks below the ruler. */
+  get hasMarks(): boolean {
+    return this.stack.hasMarks;
+  }
+
+  /** How far the tracks are scrolled. */
+  get scrollPx(): number {
+    return this.scroller.scrollTop;
+  }
+
+  set scrollPx(px: number) {
+    this.scroller.scrollTop = px;
+  }
+
+  /** Returns a function that ends it. */
+  onScroll(listener: () => void): () => void {
+    this.scroller.addEventListener('scroll', listener);
+    return () => {
+      this.scroller.removeEventListener('scroll', listener);
+    };
+  }
+
   showFlows(isOn: boolean): void {
     this.hasAllFlows.value = isOn;
     this.refresh();

@@ -5,7 +5,7 @@ import type { VNode } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { fetchPayload } from '../../api/client';
 import { format } from '../../base/units';
-import { RULER_PX, STEP_ROW_PX } from '../../canvas/overlay';
+import { RULER_PX, rulerBottomPx, STEP_ROW_PX } from '../../canvas/overlay';
 import { rulerOf, timeLabel } from '../../canvas/ticks';
 import { useTools } from '../../state/catalog';
 import { useToolKeys } from '../../state/keys';
@@ -242,7 +242,7 @@ function TimelineFrame({ timeline, scroller, host, run, info, scrollStep, owner 
     ? rulerOf(timeline.camera.settled.value, host.current?.clientWidth ?? 1000).baseLabel
     : '';
   const style = { '--tv-top': `${String(layout?.pinnedBottomPx ?? RULER_PX)}px` };
-  const headerPx = layout?.topPx ?? RULER_PX;
+  const rulerPx = rulerBottomPx(timeline?.hasSteps ?? false);
   return (
     <div class="tv-frame" style={style}>
       <div
@@ -254,7 +254,7 @@ function TimelineFrame({ timeline, scroller, host, run, info, scrollStep, owner 
       >
         <div class="tv-content" style={{ height: `${String(layout?.height ?? 0)}px` }}>
           <div class="tv-sticky tv-top">
-            <div class="tv-corner" style={{ height: `${String(headerPx)}px` }}>
+            <div class="tv-corner" style={{ height: `${String(rulerPx)}px` }}>
               {timeline?.hasSteps && <span style={{ height: `${String(STEP_ROW_PX)}px` }}>Step</span>}
               <span>{baseLabel && `from ${baseLabel}`}</span>
             </div>

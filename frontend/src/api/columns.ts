@@ -136,27 +136,29 @@ function addLengths(values: ColumnArray, lengths: ColumnArray): void {
 }
 
 class TableReader {
+  private readonly facts: Omit<HeadTable, 'columns' | 'parts'>;
   private readonly parts: Parts | null;
   private readonly columns: ReadonlyMap<string, HeadColumn>;
 
   constructor(
-    private readonly table: HeadTable,
+    table: HeadTable,
     private readonly body: ArrayBuffer,
     private readonly start: number,
   ) {
-    this.parts = table.parts ? partsOf(decodeBuffer(body, start, table.parts)) : null;
-    this.columns = new Map(table.columns.map((column) => [column.name, column]));
+    const { columns, parts, ...facts } = table;
+    this.facts = facts;
+    this.parts = parts ? partsOf(decodeBuffer(body, start, parts)) : null;
+    this.columns = new Map(columns.map((column) => [column.name, column]));
   }
 
   read(): Table {
-    const columns = this.table.columns.map((column): Column => {
+    const columns = [...this.columns.values()].map((column): Column => {
       const { buffer, buffers, ...head } = column;
       if (!buffer && !buffers) return column as Column;
       const array = buffer ? decodeBuffer(this.body, this.start, buffer) : this.joined(buffers ?? []);
       return (head.kind === 'text' ? { ...head, codes: array } : { ...head, values: array }) as Column;
     });
-    const { parts: _, ...table } = this.table;
-    return { ...table, columns };
+    return { ...this.facts, columns };
   }
 
   /** A column of its parts, in the table's order. */

@@ -54,8 +54,15 @@ def memory_by_key(
     np.add.at(allocated, which, np.maximum(size[shown], 0))
     np.add.at(net, which, size[shown])
     peaks = _peaks(trace, events, calls[is_in(trace.events["start_ps"][calls])], key_of)
-    of_key = dict(zip(keys.tolist(), zip(allocated.tolist(), net.tolist(), strict=True), strict=True))
-    return {key: Bytes(*of_key.get(key, (0, 0)), peaks.get(key)) for key in sorted({*of_key, *peaks})}
+    place = {key: i for i, key in enumerate(keys.tolist())}
+    return {
+        key: Bytes(
+            float(allocated[place[key]]) if key in place else 0.0,
+            float(net[place[key]]) if key in place else 0.0,
+            peaks.get(key),
+        )
+        for key in sorted({*place, *peaks})
+    }
 
 
 def _memories(events: MemoryEvents) -> list[int]:

@@ -199,7 +199,10 @@ def _parts(depth: npt.NDArray[np.integer], n_merged: npt.NDArray[np.integer]) ->
     """A number for boxes that are alike: single or merged ones of the same depth. Merged ones have times in
     whole pixels, and names and gaps differ by depth.
     """
-    return (2 * np.minimum(depth, MAX_DEPTH_APART) + (n_merged > 1)).astype(np.uint8)
+    numbers: npt.NDArray[np.uint8] = (2 * np.minimum(depth, MAX_DEPTH_APART) + (n_merged > 1)).astype(
+        np.uint8
+    )
+    return numbers
 
 
 def _boxes(

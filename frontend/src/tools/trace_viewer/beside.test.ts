@@ -93,7 +93,7 @@ describe('two windows below each other', () => {
   });
 });
 
-const due: (() => void)[] = [];
+const due: HTMLElement[] = [];
 
 /** As much of a timeline as scrolling needs; events of scrolling come after the position has changed. */
 class Scrolled {
@@ -103,23 +103,23 @@ class Scrolled {
       this.pinScrollPx.value += px;
     },
   };
-  private readonly listeners = new Set<() => void>();
+  readonly scroller = document.createElement('div');
   private px = 0;
-  constructor(private readonly most: number) {}
+  constructor(most: number) {
+    Object.defineProperty(this.scroller, 'scrollTop', {
+      get: () => this.px,
+      set: (px: number) => {
+        const before = this.px;
+        this.px = Math.min(Math.max(px, 0), most);
+        if (this.px !== before) due.push(this.scroller);
+      },
+    });
+  }
   get scrollPx(): number {
     return this.px;
   }
-  set scrollPx(px: number) {
-    const before = this.px;
-    this.px = Math.min(Math.max(px, 0), this.most);
-    if (this.px !== before) due.push(...this.listeners);
-  }
   scrollBy(px: number): void {
-    this.scrollPx += px;
-    for (let next = due.shift(); next; next = due.shift()) next();
-  }
-  onScroll(listener: () => void): () => void {
-    this.listeners.add(listener);
-    return () => this.listeners.delete(listener);
+    this.scroller.scrollTop += px;
+    for (let next = due.shift(); next; next = due.shift()) next.dispatchEvent(new Event('scroll'));
   }
 }

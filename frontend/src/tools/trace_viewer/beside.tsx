@@ -66,20 +66,31 @@ export function keepApart(first: Timeline, second: Timeline, stage: HTMLElement,
 /** Scrolls the tracks of two timelines together; returns a function that ends it. */
 export function scrollTogether(first: Timeline, second: Timeline): () => void {
   /** Where a timeline was scrolled to by the other: it does not lead from there. */
-  const followed = new Map<Timeline, number>();
-  const lead = (leader: Timeline, other: Timeline): void => {
-    if (followed.get(leader) === leader.scrollPx) return;
+  const followed = new Map<HTMLElement, number>();
+  const lead = (leader: HTMLElement, other: HTMLElement): void => {
+    if (followed.get(leader) === leader.scrollTop) return;
     followed.delete(leader);
-    other.scrollPx = leader.scrollPx;
-    followed.set(other, other.scrollPx); // the shorter one may be unable to follow
+    other.scrollTop = leader.scrollTop;
+    followed.set(other, other.scrollTop); // the shorter one may be unable to follow
   };
+  const [one, two] = [first.scroller, second.scroller];
+  const ended = new AbortController();
+  const { signal } = ended;
+  one.addEventListener(
+    'scroll',
+    () => {
+      lead(one, two);
+    },
+    { signal },
+  );
+  two.addEventListener(
+    'scroll',
+    () => {
+      lead(two, one);
+    },
+    { signal },
+  );
   const undo = [
-    first.onScroll(() => {
-      lead(first, second);
-    }),
-    second.onScroll(() => {
-      lead(second, first);
-    }),
     first.pinScrollPx.subscribe((px) => {
       second.stack.scrollPins(px - second.pinScrollPx.peek());
     }),
@@ -87,8 +98,9 @@ export function scrollTogether(first: Timeline, second: Timeline): () => void {
       first.stack.scrollPins(px - first.pinScrollPx.peek());
     }),
   ];
-  lead(first, second);
+  lead(one, two);
   return () => {
+    ended.abort();
     for (const each of undo) each();
   };
 }

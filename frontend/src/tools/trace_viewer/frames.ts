@@ -4,7 +4,7 @@
  */
 
 import type { Signal } from '@preact/signals';
-import type { Marks, Outline, Stretch } from '../../canvas/overlay';
+import { rulerBottomPx, type Marks, type Outline, type Stretch } from '../../canvas/overlay';
 import type { Frame } from '../../canvas/renderer';
 import { Stage } from '../../canvas/stage';
 import type { Camera } from './camera';
@@ -29,7 +29,6 @@ export interface Subject {
   readonly nFlows: Signal<number>;
   readonly pinScrollPx: Signal<number>;
   readonly hasSteps: boolean;
-  readonly hasMarks: boolean;
   /** Kinds of arrows that are not drawn. */
   readonly hiddenKinds: Signal<ReadonlySet<string>>;
   readonly search: { hitsOf(window: TraceWindow): WindowHits | null };
@@ -195,7 +194,7 @@ export class Frames {
       separators: layout.separators,
       stepsPs: this.scene.stepsPs,
       stepRow: subject.hasSteps ? this.scene.stepRow : null,
-      hasMarks: subject.hasMarks,
+      hasMarks: layout.topPx > rulerBottomPx(subject.hasSteps),
       stretch: this.draft ?? (marked ? { ...stretchOf(marked, layout), label: labelOf(marked) } : null),
       arrows: this.arrows,
       hits: this.scene.hits,

@@ -69,7 +69,7 @@ export function MarksRow({ timeline, owner }: MarksRowProps): VNode | null {
   const { marks } = owner;
   const placed = usePlaced(timeline);
   const { topPx } = timeline.layout.value;
-  if (!timeline.hasMarks) return null;
+  if (!timeline.stack.hasMarks) return null;
   return (
     <div
       class="tv-marks"

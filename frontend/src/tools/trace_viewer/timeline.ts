@@ -89,7 +89,7 @@ export class Timeline {
   });
 
   constructor(
-    private readonly scroller: HTMLElement,
+    readonly scroller: HTMLElement,
     host: HTMLElement,
     private fetch: Fetch,
     renderer?: 'webgl' | 'canvas2d',
@@ -218,28 +218,6 @@ export class Timeline {
   /** Whether there is a row of steps above the ruler. */
   get hasSteps(): boolean {
     return this.stack.hasSteps;
-  }
-
-  /** Whether there is a row of marks below the ruler. */
-  get hasMarks(): boolean {
-    return this.stack.hasMarks;
-  }
-
-  /** How far the tracks are scrolled. */
-  get scrollPx(): number {
-    return this.scroller.scrollTop;
-  }
-
-  set scrollPx(px: number) {
-    this.scroller.scrollTop = px;
-  }
-
-  /** Returns a function that ends it. */
-  onScroll(listener: () => void): () => void {
-    this.scroller.addEventListener('scroll', listener);
-    return () => {
-      this.scroller.removeEventListener('scroll', listener);
-    };
   }
 
   showFlows(isOn: boolean): void {

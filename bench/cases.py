@@ -23,6 +23,7 @@ MAX_OP_PROFILE_S = 1.0
 MAX_MEMORY_VIEWER_S = 2.0
 MAX_GRAPH_S = 0.3
 MAX_FLAME_S = 0.3
+MAX_LARGE_FLAME_S = 5.0  # 4 million call paths
 MAX_VIEW_BYTES = 500_000
 MAX_LARGE_VIEW_BYTES = 300_000
 
@@ -111,6 +112,7 @@ MEASURES = {
     SYNTHETIC: (
         *(OVERVIEW_COLD, OP_STATS_COLD, VIEW_FIRST, VIEW_ZOOM, VIEW_FROM_START),
         *(_alone_of(VIEW_AGAIN), _alone_of(VIEW_REOPEN), VIEW_WINDOWS, VIEW_SEARCH, VIEW_QUERY),
+        *(FLAME_COLD, FLAME_AGAIN),
     ),
     SYNTHETIC_50M: (VIEW_ALONE, VIEW_WINDOWS),
     EIGHT_HOSTS: (OVERVIEW_COLD, POD_COLD, FLEET_CORES),
@@ -216,8 +218,10 @@ TARGETS = (
     _alone(SYNTHETIC, _alone_of(VIEW_AGAIN), "≤ 0.5 s in the server", server_seconds, MAX_WARM_S, "s"),
     _alone(SYNTHETIC, VIEW_WINDOWS, "≤ 10 ms in the server", own_seconds, MAX_ZOOM_S, "s"),
     _alone(SYNTHETIC, VIEW_WINDOWS, "≤ 10 ms with its compression", server_seconds, MAX_ZOOM_S, "s"),
+    _alone(SYNTHETIC, VIEW_WINDOWS, "≤ 300 kB sent, the largest", sent_bytes, MAX_LARGE_VIEW_BYTES, "B"),
     _alone(SYNTHETIC, VIEW_SEARCH, "≤ 0.2 s in the server", server_seconds, MAX_SEARCH_S, "s"),
     _alone(SYNTHETIC, VIEW_QUERY, "≤ 0.2 s in the server", server_seconds, MAX_SEARCH_S, "s"),
+    _alone(SYNTHETIC, FLAME_COLD, "≤ 5 s in the server", server_seconds, MAX_LARGE_FLAME_S, "s"),
     _alone(SYNTHETIC_50M, VIEW_ALONE, "peak memory ≤ 3 × the file", memory_by_file, 3, "×"),
     _at_least(EIGHT_HOSTS, OVERVIEW_COLD, 10),
     _at_least(EIGHT_HOSTS, POD_COLD, 10),

@@ -34,8 +34,8 @@ QUERIES = (
 @dataclass(frozen=True)
 class Request:
     """`tool` on the run in `run_dir`. `mode`: "first" call in the process, calls made "again", and after a
-    first view "zoom" (windows of 1%), "windows" (200 random ones, the 95th percentile), "search" (for
-    SEARCH_TEXT) or "query" (QUERIES).
+    first view "zoom" (windows of 1%), "windows" (200 random ones: the 95th percentile of times, the
+    largest size), "search" (for SEARCH_TEXT) or "query" (QUERIES).
 
     `op`: the instruction in the middle of the graph, empty for what the side chooses; `with_times`: its times
     are asked for. `use_cache`: keep and use what this side caches on disk. `host` is the one whose trace is
@@ -165,10 +165,12 @@ def write_sample(sample: Sample) -> None:
 
 
 def _percentile(samples: list[Sample], fraction: float) -> Sample:
-    """The sample at a percentile of the time with compression."""
-    return sorted(samples, key=lambda sample: sample.seconds + sample.gzip_seconds)[
+    """The sample at a percentile of the time with compression, with the size of the largest answer."""
+    sample = sorted(samples, key=lambda sample: sample.seconds + sample.gzip_seconds)[
         round(fraction * (len(samples) - 1))
     ]
+    largest = max(samples, key=lambda sample: sample.gzip_bytes)
+    return replace(sample, body_bytes=largest.body_bytes, gzip_bytes=largest.gzip_bytes)
 
 
 def _typical(samples: list[Sample]) -> Sample:

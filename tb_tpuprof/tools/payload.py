@@ -18,8 +18,8 @@ class Column:
     is None.
 
     Unknown numbers are NaN; booleans are a bool array. `delta` marks a sorted column worth sending
-    as differences. `description` and `formula` define the column; `unknown` is the reason for its unknown
-    cells.
+    as differences; `after` names the column of lengths if these can be taken from the end of the row before.
+    `description` and `formula` define the column; `unknown` is the reason for its unknown cells.
     """
 
     name: str
@@ -31,6 +31,7 @@ class Column:
     delta: bool = False
     formula: str = ""
     unknown: str = ""
+    after: str = ""
 
     @property
     def kind(self) -> str:
@@ -43,7 +44,8 @@ class Column:
 @dataclass(frozen=True)
 class Table:
     """Columns of equal length under a title. `chart`: how the generic page draws it; `description`: what it
-    shows, in a sentence.
+    shows, in a sentence. `parts`: a number for each row; binary columns hold rows of one number together,
+    as they compress better.
     """
 
     title: str
@@ -51,6 +53,7 @@ class Table:
     note: str = ""
     chart: str = ""
     description: str = ""
+    parts: npt.NDArray[np.uint8] | None = None
 
     @property
     def n_rows(self) -> int:

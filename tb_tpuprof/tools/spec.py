@@ -48,7 +48,7 @@ class ColumnSpec:
     cells that are unknown.
 
     `is_optional`: payloads leave it out if it does not apply to the run. `delta`: sorted, sent as
-    differences.
+    differences; `after`: the column of lengths, if they are taken from where the row before ends.
     """
 
     name: str
@@ -60,10 +60,11 @@ class ColumnSpec:
     delta: bool = False
     formula: str = ""
     unknown: str = ""
+    after: str = ""
 
-    def sent_as_differences(self) -> ColumnSpec:
-        """The same column, sorted."""
-        return replace(self, delta=True)
+    def sent_as_differences(self, after: str = "") -> ColumnSpec:
+        """The same column, sorted. `after`: the column of lengths, if rows follow one another."""
+        return replace(self, delta=True, after=after)
 
     def filled(self, values: Values, title: str, description: str, unknown: str) -> Column:
         """The column with its values. Raises DeclarationError for values of another kind."""
@@ -74,6 +75,7 @@ class ColumnSpec:
             description=description or self.description,
             formula=self.formula,
             unknown=unknown or self.unknown,
+            after=self.after,
         )
         if column.kind != self.kind:
             raise DeclarationError(

@@ -65,6 +65,22 @@ def decode_buffer(data: bytes, buffer: dict[str, Any]) -> list[Any]:
     return [buffer.get("base", 0) + buffer.get("scale", 1) * number for number in numbers]
 
 
+def read_buffer(buffers: bytes, head: dict[str, Any]) -> list[Any]:
+    """One buffer of those after the header."""
+    assert head["offset"] % 8 == 0
+    return decode_buffer(buffers[head["offset"] :], head)
+
+
+def followed(
+    numbers: list[Any], head: dict[str, Any], by_part: dict[str, list[list[Any]]], part: int
+) -> list[Any]:
+    """The values of a part: with `after`, each number counts from where the row before it ends."""
+    if "after" not in head:
+        return numbers
+    lengths = by_part[head["after"]][part]
+    return [number + sum(lengths[:i]) for i, number in enumerate(numbers)]
+
+
 def decode_columns(body: bytes) -> dict[str, Any]:
     """Binary columns back to the JSON object, as docs/http_api.md describes for clients."""
     assert body[:4] == b"TPC1"
@@ -72,10 +88,23 @@ def decode_columns(body: bytes) -> dict[str, Any]:
     assert size % 8 == 0
     header = json.loads(body[8 : 8 + size])
     for table in header["tables"].values():
+        parts = table.pop("parts", None)
+        part_of_row = read_buffer(body[8 + size :], parts) if parts else []
+        by_part = {
+            column["name"]: [read_buffer(body[8 + size :], buffer) for buffer in column.get("buffers", ())]
+            for column in table["columns"]
+        }
         for column in table["columns"]:
-            buffer = column.pop("buffer")
-            assert buffer["offset"] % 8 == 0
-            values = decode_buffer(body[8 + size + buffer["offset"] :], buffer)
+            if "buffer" in column:
+                values = read_buffer(body[8 + size :], column.pop("buffer"))
+            else:
+                rows = [
+                    iter(followed(numbers, buffer, by_part, part))
+                    for part, (numbers, buffer) in enumerate(
+                        zip(by_part[column["name"]], column.pop("buffers"), strict=True)
+                    )
+                ]
+                values = [next(rows[part]) for part in part_of_row]
             if column["kind"] == "bool":
                 values = [bool(value) for value in values]
             told_values = [
@@ -198,6 +227,55 @@ def test_what_is_regular_takes_a_byte_and_ids_of_a_far_host_two() -> None:
     assert [packed(regular, True)[:3], packed(far, False)[0]] == [("u1", 12_345, 2_446_501_994), "u2"]
     assert packed(np.array([5, 1, 5]), False) == ("u1", 0, 1, b"\5\1\5")
     assert packed(np.array([1000, 1512, 1256]), True) == ("i1", 1000, 256, b"\0\2\xff")
+
+
+def in_parts(n: int, seed: int, longest: int) -> Payload:
+    """Rows of three unlike parts that alternate at random: regular starts, gaps, and ones that overlap."""
+    chance = np.random.default_rng(seed)
+    part = chance.integers(0, 3, n).astype(np.uint8) * 7
+    length = np.where(part == 7, chance.integers(1, longest, n), chance.integers(0, 3, n) * 1000)
+    start = np.zeros(n, np.int64)
+    for number, gap in ((0, 5_000), (7, 3), (14, -400)):
+        rows = np.flatnonzero(part == number)
+        steps = np.full(len(rows), gap) + (np.append(0, length[rows][:-1])[: len(rows)] if number == 7 else 0)
+        start[rows] = 10**9 * number + np.cumsum(steps)
+    columns = (
+        Column("start_ps", "Start", start, "ps", delta=True, after="length_ps"),
+        Column("length_ps", "Length", length, "ps"),
+        Column("name", "Name", chance.integers(-1, 3, n), strings=["a", "b", "c"]),
+        Column("row", "Row", np.arange(n) // 100),
+        Column("share", "Share", chance.random(n), "fraction"),
+        Column("is_new", "New", chance.random(n) < 0.5),
+    )
+    return Payload("x", "r", (), {"t": Table("T", columns, parts=part), "u": Table("U", columns[:2])})
+
+
+@pytest.mark.parametrize("n", [0, 1, 2_047, 2_048, 5_000])
+def test_rows_sent_in_parts_are_the_same_rows(n: int) -> None:
+    payload = in_parts(n, seed=n, longest=90_000)
+    body = encode_columns(payload)
+    assert decode_columns(body) == json.loads(encode_json(payload))
+    assert (b'"parts"' in body) == (n >= 2_048)
+
+
+def test_starts_follow_the_end_before_where_that_is_smaller() -> None:
+    payload = in_parts(4_000, seed=1, longest=2**40)
+    (size,) = struct.unpack("<I", encode_columns(payload)[4:8])
+    table = json.loads(encode_columns(payload)[8 : 8 + size])["tables"]["t"]
+    assert [one.get("after") for one in table["columns"][0]["buffers"]] == [None, "length_ps", None]
+    assert table["columns"][0]["buffers"][1]["dtype"] == "u1"
+    assert ["buffers" in column for column in table["columns"]] == [True, True, True, False, True, True]
+
+
+def test_starts_follow_nothing_where_sums_exceed_a_browsers_numbers() -> None:
+    payload = in_parts(3_000, seed=2, longest=int(0.7 * 2**53 / 500))
+    starts = payload.tables["t"].columns[0].values
+    assert 2**52 < int(starts.max()) < 2**53
+    body = encode_columns(payload)
+    (size,) = struct.unpack("<I", body[4:8])
+    buffers = json.loads(body[8 : 8 + size])["tables"]["t"]["columns"][0]["buffers"]
+    assert "after" not in buffers[1]
+    assert decode_columns(body) == json.loads(encode_json(payload))
 
 
 def test_numbers_beyond_a_browsers_are_floats() -> None:

@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from bench.synthetic_trace import write_trace
+from tb_tpuprof.encode import encode_columns
+from tb_tpuprof.encode.gzip import FAST, gzipped
 from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.payload import Payload
@@ -169,3 +172,16 @@ def test_the_first_event_within_is_that_of_the_outer_one(tmp_path: Path) -> None
         for name in ("first", "b", "second", "third", "c", "d")
     }
     assert found == {"first": ["a"], "b": ["b inner"], "second": ["c"], "third": [], "c": [], "d": []}
+
+
+def test_an_answer_of_a_dense_window_takes_few_bytes_per_box(tmp_path: Path) -> None:
+    """A shorter one of the trace that is measured; two thirds of its boxes are merged."""
+    run = tmp_path / "plugins" / "profile" / "run"
+    run.mkdir(parents=True)
+    write_trace(run / "host.xplane.pb", 300_000)
+    session = Session(str(run), cache=False)
+    payload = TOOL.run(session, None, {"width_px": 2000})
+    merged = [row["n_merged"] > 1 for row in rows(payload, "boxes")]
+    assert len(merged) > 40_000
+    assert 0.4 < sum(merged) / len(merged) < 0.95
+    assert len(gzipped(encode_columns(payload), FAST)) < 4.9 * len(merged)

@@ -8,6 +8,43 @@ const findColumn = (table: Table | undefined, name: string): Column | undefined 
 const rowOf = (table: Table, row: number): unknown =>
   Object.fromEntries(table.columns.map((column) => [column.name, cellAt(column, row)]));
 
+/** Five rows in two parts: 0, 2 and 3 follow one another, 1 and 4 overlap. */
+function inParts({ lengthOf = 'length_ps', partOfRow = [0, 1, 0, 0, 1] } = {}): ArrayBuffer {
+  const bytes: number[] = [];
+  const buffer = (numbers: number[], more: object = {}): object => {
+    const offset = bytes.length;
+    bytes.push(...numbers, ...new Array<number>((8 - (numbers.length % 8)) % 8).fill(0));
+    return { dtype: 'u1', offset, length: numbers.length, delta: false, base: 0, scale: 1, ...more };
+  };
+  const columns = [
+    {
+      ...{ name: 'start_ps', title: 'Start', unit: 'ps', kind: 'number' },
+      buffers: [
+        buffer([0, 3, 3], { delta: true, base: 100, after: lengthOf }),
+        buffer([0, 2], { delta: true, base: 5, scale: 10 }),
+      ],
+    },
+    {
+      ...{ name: 'length_ps', title: 'Length', unit: 'ps', kind: 'number' },
+      buffers: [buffer([7, 20, 9]), buffer([0, 0], { base: 50 })],
+    },
+    {
+      ...{ name: 'name', title: 'Name', unit: '', kind: 'text', strings: ['a', 'b'] },
+      buffers: [buffer([1, 0, 1]), buffer([255, 1], { dtype: 'i1' })],
+    },
+  ];
+  const parts = buffer(partOfRow);
+  const table = { title: 'Rows', note: '', n_rows: 5, columns, parts };
+  const head = new TextEncoder().encode(JSON.stringify({ tables: { rows: table } }));
+  const padded = Math.ceil(head.length / 8) * 8;
+  const body = new Uint8Array(8 + padded + bytes.length).fill(32, 8, 8 + padded);
+  body.set(new TextEncoder().encode('TPC1'));
+  new DataView(body.buffer).setUint32(4, padded, true);
+  body.set(head, 8);
+  body.set(bytes, 8 + padded);
+  return body.buffer;
+}
+
 interface Part {
   column: Record<string, unknown>;
   dtype: string;
@@ -122,6 +159,24 @@ describe('decodeColumns', () => {
     expect(share.values).toBeInstanceOf(Float64Array);
     expect(numberAt(share, 1)).toBeNull();
     expect(cellAt(share, 9)).toBeNull();
+  });
+
+  it('joins rows sent in parts, and starts that follow the end of the row before', () => {
+    const table = decodeColumns(inParts()).tables['rows'] as Table;
+    expect([0, 1, 2, 3, 4].map((row) => rowOf(table, row))).toEqual([
+      { start_ps: 100, length_ps: 7, name: 'b' },
+      { start_ps: 5, length_ps: 50, name: null },
+      { start_ps: 110, length_ps: 20, name: 'a' },
+      { start_ps: 133, length_ps: 9, name: 'b' },
+      { start_ps: 25, length_ps: 50, name: 'b' },
+    ]);
+    expect(Object.keys(table)).not.toContain('parts');
+  });
+
+  it('refuses parts that do not fit their rows', () => {
+    expect(() => decodeColumns(inParts({ lengthOf: 'none' }))).toThrow('which others follow');
+    expect(() => decodeColumns(inParts({ partOfRow: [0, 0, 0, 0, 0] }))).toThrow('different parts');
+    expect(() => decodeColumns(inParts({ partOfRow: [0, 1, 1, 0, 1] }))).toThrow('another length');
   });
 
   it.each([0, 4, 7, 12, 60])('refuses a body cut to %i bytes', (length) => {

@@ -26,11 +26,20 @@ interface BufferHead {
   /** A value is base + scale × the number in the buffer. */
   base?: number;
   scale?: number;
+  /** Differences are from where the row before ends: the column of lengths. */
+  after?: string;
 }
 
-type Headed<C extends Column> = Omit<C, 'values' | 'codes'> & { buffer?: BufferHead };
+/** `buffers`: one for each part of the table. */
+type Headed<C extends Column> = Omit<C, 'values' | 'codes'> & {
+  buffer?: BufferHead;
+  buffers?: BufferHead[];
+};
+type HeadColumn = Headed<TextColumn> | Headed<NumberColumn> | Headed<BoolColumn>;
 type HeadTable = Omit<Table, 'columns'> & {
-  columns: (Headed<TextColumn> | Headed<NumberColumn> | Headed<BoolColumn>)[];
+  columns: HeadColumn[];
+  /** The part that each row is sent in. */
+  parts?: BufferHead;
 };
 type HeadPayload = Omit<Payload, 'tables'> & { tables: Record<string, HeadTable> };
 
@@ -96,14 +105,87 @@ function decodeBuffer(body: ArrayBuffer, start: number, head: BufferHead): Colum
   return from % width === 0 ? new make(body, from, head.length) : new make(body.slice(from, end));
 }
 
-function decodeTable(table: HeadTable, body: ArrayBuffer, start: number): Table {
-  const columns = table.columns.map((column): Column => {
-    const { buffer, ...head } = column;
-    if (!buffer) return column as Column;
-    const array = decodeBuffer(body, start, buffer);
-    return (head.kind === 'text' ? { ...head, codes: array } : { ...head, values: array }) as Column;
-  });
-  return { ...table, columns };
+/** The rows by part: `rows` lists them, and part k is those from `firsts[k]` to `firsts[k + 1]`. */
+interface Parts {
+  readonly rows: Int32Array;
+  readonly firsts: readonly number[];
+}
+
+function partsOf(numbers: ColumnArray): Parts {
+  const sizes: number[] = [];
+  for (const part of numbers) sizes[part] = (sizes[part] ?? 0) + 1;
+  const firsts = [0];
+  for (let part = 0; part < sizes.length; part++) firsts.push((firsts[part] as number) + (sizes[part] ?? 0));
+  const next = Int32Array.from(firsts);
+  const rows = new Int32Array(numbers.length);
+  for (let row = 0; row < numbers.length; row++) {
+    const part = numbers[row] as number;
+    rows[next[part] as number] = row;
+    next[part] = (next[part] as number) + 1;
+  }
+  return { rows, firsts };
+}
+
+/** From gaps, which are running sums so far, to starts: each row follows the end of the one before. */
+function addLengths(values: ColumnArray, lengths: ColumnArray): void {
+  let sum = 0;
+  for (let i = 0; i < values.length; i++) {
+    values[i] = (values[i] as number) + sum;
+    sum += lengths[i] as number;
+  }
+}
+
+class TableReader {
+  private readonly facts: Omit<HeadTable, 'columns' | 'parts'>;
+  private readonly parts: Parts | null;
+  private readonly columns: ReadonlyMap<string, HeadColumn>;
+
+  constructor(
+    table: HeadTable,
+    private readonly body: ArrayBuffer,
+    private readonly start: number,
+  ) {
+    const { columns, parts, ...facts } = table;
+    this.facts = facts;
+    this.parts = parts ? partsOf(decodeBuffer(body, start, parts)) : null;
+    this.columns = new Map(columns.map((column) => [column.name, column]));
+  }
+
+  read(): Table {
+    const columns = [...this.columns.values()].map((column): Column => {
+      const { buffer, buffers, ...head } = column;
+      if (!buffer && !buffers) return column as Column;
+      const array = buffer ? decodeBuffer(this.body, this.start, buffer) : this.joined(buffers ?? []);
+      return (head.kind === 'text' ? { ...head, codes: array } : { ...head, values: array }) as Column;
+    });
+    return { ...this.facts, columns };
+  }
+
+  /** A column of its parts, in the table's order. */
+  private joined(buffers: readonly BufferHead[]): ColumnArray {
+    if (!this.parts || buffers.length !== this.parts.firsts.length - 1)
+      throw new Error('a column and its table have different parts');
+    const { rows, firsts } = this.parts;
+    const joined = new Float64Array(rows.length);
+    for (const [part, head] of buffers.entries()) {
+      const first = firsts[part] as number;
+      if (head.length !== (firsts[part + 1] as number) - first)
+        throw new Error('a part of a column has another length than its rows');
+      const values = this.part(head, part);
+      for (let i = 0; i < values.length; i++) joined[rows[first + i] as number] = values[i] as number;
+    }
+    return joined;
+  }
+
+  private part(head: BufferHead, part: number): ColumnArray {
+    const values = decodeBuffer(this.body, this.start, head);
+    if (head.after === undefined) return values;
+    const lengths = this.columns.get(head.after)?.buffers?.[part];
+    if (lengths?.length !== head.length || lengths.after !== undefined)
+      throw new Error(`the column ${head.after}, which others follow, is missing`);
+    addLengths(values, decodeBuffer(this.body, this.start, lengths));
+    return values;
+  }
 }
 
 /** Throws Error where the body has another format or is truncated. */
@@ -118,6 +200,7 @@ export function decodeColumns(body: ArrayBuffer): Payload {
     new TextDecoder().decode(new Uint8Array(body, PREAMBLE_BYTES, headerBytes)),
   ) as HeadPayload;
   const tables: Record<string, Table> = {};
-  for (const [name, table] of Object.entries(head.tables)) tables[name] = decodeTable(table, body, start);
+  for (const [name, table] of Object.entries(head.tables))
+    tables[name] = new TableReader(table, body, start).read();
   return { ...head, tables };
 }

@@ -126,6 +126,10 @@ describe('instants under the pointer', () => {
     expect([94, 95, 99, 105, 106].map((timePs) => boxAt(boxes, 0, timePs, 2, 5))).toEqual([0, 1, 1, 1, 2]);
     expect([95, 105].map((timePs) => boxAt(boxes, 0, timePs, 2))).toEqual([0, 2]);
   });
+  it('win only as far as their diamond has room', () => {
+    const near = { ...boxes, startPs: Float64Array.of(90, 100, 104), durationPs: Float64Array.of(10, 0, 2) };
+    expect([97, 98.6, 101.4, 103].map((timePs) => boxAt(near, 0, timePs, 2, 5))).toEqual([0, 1, 1, 2]);
+  });
   it('are boxes if several are merged', () => {
     expect(boxAt({ ...boxes, nMerged: Float64Array.of(1, 4, 1) }, 0, 97, 2, 5)).toBe(0);
   });

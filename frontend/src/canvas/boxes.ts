@@ -36,8 +36,8 @@ export interface RowPlaces {
 }
 
 /**
- * One instance is 16 bytes: float32 start and end from originPs, float32 y, then four bytes: style, flags
- * (MERGED, DIM, INSTANT), height, unused.
+ * One instance is 16 bytes: float32 start and end from originPs (of an instant, how far its room reaches), float32
+ * y, then four bytes: style, flags (MERGED, DIM, INSTANT), height, unused.
  */
 export interface InstanceBatch {
   readonly n: number;
@@ -58,8 +58,12 @@ export const MERGED = 1;
 export const DIM = 2;
 export const INSTANT = 4;
 
-/** Half the width and height of an instant's diamond, in CSS pixels: a box behind it stays visible around it. */
+/**
+ * Half the width and height of an instant's diamond, in CSS pixels, where it has room. Closer to its neighbors it
+ * is smaller and nearer to the row's lower edge, so that it hides neither boxes nor other instants.
+ */
 export const DIAMOND_PX = 5;
+export const LEAST_DIAMOND_PX = 1.5;
 const DIAMOND_FROM_PX = 8;
 
 /** Whether rows of that height draw instants as diamonds; in lower ones they are a pixel wide. */
@@ -79,6 +83,39 @@ export const PIN_PX = 20_000;
  * 0.01 px.
  */
 const REACH = 10;
+
+function isInstantBox(boxes: Boxes, i: number): boolean {
+  return boxes.durationPs[i] === 0 && (boxes.nMerged[i] as number) <= 1;
+}
+
+/** The part of a neighboring box that a diamond may cover. */
+const COVERED = 1 / 8;
+
+/** How far the diamond of an instant may reach towards a neighbor whose edge is gapPs away. */
+function roomTowards(boxes: Boxes, neighbor: number, gapPs: number): number {
+  return isInstantBox(boxes, neighbor)
+    ? gapPs / 2
+    : Math.max(gapPs, 0) + COVERED * (boxes.durationPs[neighbor] as number);
+}
+
+/**
+ * How far an instant's diamond may reach to either side: a little way over the next box of its row, and half way
+ * to the next instant.
+ */
+function roomPs(boxes: Boxes, i: number, lo: number, hi: number): number {
+  const start = boxes.startPs[i] as number;
+  const [before, after] = [i - 1, i + 1];
+  const left =
+    before < lo
+      ? Infinity
+      : roomTowards(
+          boxes,
+          before,
+          start - (boxes.startPs[before] as number) - (boxes.durationPs[before] as number),
+        );
+  const right = after < hi ? roomTowards(boxes, after, (boxes.startPs[after] as number) - start) : Infinity;
+  return Math.min(left, right);
+}
 
 export function encodeInstances(
   boxes: Boxes,
@@ -100,15 +137,17 @@ export function encodeInstances(
     if (Number.isNaN(y)) continue;
     rows.push(row);
     rowFirst.push(n);
+    const first = boxes.rowFirst[row] as number;
     const last = boxes.rowFirst[row + 1] as number;
     const instantFlag = isDiamond(places.height[row] as number) ? INSTANT : 0;
-    for (let i = boxes.rowFirst[row] as number; i < last; i++, n++) {
+    for (let i = first; i < last; i++, n++) {
       const from = (boxes.startPs[i] as number) - originPs;
+      const isInstant = isInstantBox(boxes, i);
+      const lengthPs = isInstant && instantFlag ? roomPs(boxes, i, first, last) : boxes.durationPs[i];
       floats[4 * n] = Math.max(from, -reach);
-      floats[4 * n + 1] = Math.min(from + (boxes.durationPs[i] as number), reach);
+      floats[4 * n + 1] = Math.min(from + (lengthPs as number), reach);
       floats[4 * n + 2] = y;
       marks[16 * n + 12] = boxes.style[i] as number;
-      const isInstant = boxes.durationPs[i] === 0 && (boxes.nMerged[i] as number) <= 1;
       if (isInstant && instantFlag) hasInstants = true;
       marks[16 * n + 13] =
         ((boxes.nMerged[i] as number) > 1 ? MERGED : 0) |
@@ -195,7 +234,8 @@ function instantAt(
   let least = reachPs;
   for (let i = Math.max(lo, after - 2); i < Math.min(hi, after + 2); i++) {
     const gap = Math.abs((boxes.startPs[i] as number) - timePs);
-    if (boxes.durationPs[i] !== 0 || (boxes.nMerged[i] as number) > 1 || gap > least) continue;
+    if (!isInstantBox(boxes, i) || gap > least) continue;
+    if (gap > Math.max(roomPs(boxes, i, lo, hi), (LEAST_DIAMOND_PX / DIAMOND_PX) * reachPs)) continue;
     nearest = i;
     least = gap;
   }

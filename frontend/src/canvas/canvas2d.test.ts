@@ -173,8 +173,8 @@ describe('instants', () => {
     expect(data[10 * 40 + 20]).toBe(RED);
     const over = draw(
       {
-        startPs: Float64Array.of(0, 20),
-        durationPs: Float64Array.of(20, 0),
+        startPs: Float64Array.of(-60, 20),
+        durationPs: Float64Array.of(80, 0),
         nMerged: Float64Array.of(1, 1),
         style: Uint8Array.of(1, 0),
       },
@@ -183,6 +183,33 @@ describe('instants', () => {
     expect(count(over, 10, RED)).toBe(11);
     expect(over[10 * 40 + 14]).toBe(shades.background);
     expect(over[10 * 40 + 2]).toBe(packed([0, 0, 1]));
+  });
+  it('are small and at the lower edge where boxes and other instants are close', () => {
+    const blue = packed([0, 0, 1]);
+    const crowd = draw(
+      {
+        startPs: Float64Array.of(0, 6, 8, 14, 24, 30),
+        durationPs: Float64Array.of(6, 0, 6, 10, 0, 0),
+        nMerged: Float64Array.of(1, 1, 1, 1, 1, 1),
+        style: Uint8Array.of(1, 0, 1, 1, 0, 0),
+      },
+      17,
+    );
+    // Rows 2 to 18. The boxes are whole down to the small diamonds, which are all above the row's end.
+    expect([2, 8, 12].map((y) => count(crowd, y, blue))).toEqual([19, 19, 19]);
+    expect([2, 8, 12].map((y) => crowd[y * 40 + 6])).toEqual([0, 0, 0]);
+    expect(crowd[16 * 40 + 6]).toBe(RED);
+    expect(crowd[19 * 40 + 6]).toBe(0);
+    // Half way to the other instant: 3 px. Towards the box of 10 px an eighth of it.
+    const reds = (from: number, to: number): number =>
+      Math.max(
+        ...Array.from({ length: 17 }, (_, y) =>
+          crowd
+            .subarray((y + 2) * 40 + from, (y + 2) * 40 + to)
+            .reduce((n, pixel) => n + Number(pixel === RED), 0),
+        ),
+      );
+    expect([reds(0, 14), reds(17, 27), reds(27, 40)]).toEqual([3, 3, 7]);
   });
   it('are a pixel wide in low rows, and merged ones are boxes', () => {
     expect(count(draw(oneAt(20), 7), 5, RED)).toBe(1);

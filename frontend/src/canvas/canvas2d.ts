@@ -5,7 +5,15 @@
  * hatching) and copied downward: the cost of a frame is bounded by the screen, not by the trace.
  */
 
-import { DIAMOND_PX, DIM, firstInstanceFrom, INSTANT, MERGED, type InstanceBatch } from './boxes';
+import {
+  DIAMOND_PX,
+  DIM,
+  firstInstanceFrom,
+  INSTANT,
+  LEAST_DIAMOND_PX,
+  MERGED,
+  type InstanceBatch,
+} from './boxes';
 import {
   DIM_FILL,
   fitCanvas,
@@ -179,7 +187,7 @@ function fillRow(
     data.copyWithin(y * width, top * width, (top + Math.min(nOwn, bottom - y)) * width);
 }
 
-/** The instants of a row as diamonds with an edge of background, over the boxes. */
+/** The instants of a row as diamonds with an edge of background, as large as they have room. */
 function drawDiamonds(
   { data, width }: Pixels,
   rowSpan: Strip,
@@ -195,10 +203,8 @@ function drawDiamonds(
   const reach = DIAMOND_PX * frame.pixelRatio;
   const to = windowEnd(batch, frame) + reach / perPs;
   const last = batch.rowFirst[row + 1] as number;
-  const center = (rowSpan.top + rowSpan.bottom - 1) / 2;
-  const tall = Math.min(reach, (rowSpan.bottom - rowSpan.top - 1) / 2);
-  const seenTop = Math.max(seen.top, Math.ceil(center - tall - 1));
-  const seenBottom = Math.min(seen.bottom, Math.floor(center + tall + 1) + 1);
+  const [middleY, bottom] = [(rowSpan.top + rowSpan.bottom - 1) / 2, rowSpan.bottom - 1];
+  const least = LEAST_DIAMOND_PX * frame.pixelRatio;
   for (let i = firstInstanceFrom(batch, row, from - reach / perPs); i < last; i++) {
     const start = floats[4 * i] as number;
     if (start > to) break;
@@ -206,8 +212,13 @@ function drawDiamonds(
     if ((flags & INSTANT) === 0) continue;
     const middle = Math.min(Math.round((start - from) * perPs), width - 1);
     const ground = shades.ground[(marks[16 * i + 12] as number) * 4 + (flags & ~INSTANT)] as number;
-    for (let y = seenTop; y < seenBottom; y++) {
-      const spread = Math.round(reach * (1 - Math.abs(y - center) / tall));
+    const wide = Math.min(Math.max(((floats[4 * i + 1] as number) - start) * perPs, least), reach);
+    const tall = Math.min(wide, (bottom - rowSpan.top) / 2);
+    const share = (wide - least) / (reach - least);
+    const center = middleY * share + (bottom - tall) * (1 - share);
+    const seenBottom = Math.min(seen.bottom, Math.floor(center + tall + 1) + 1);
+    for (let y = Math.max(seen.top, Math.ceil(center - tall - 1)); y < seenBottom; y++) {
+      const spread = Math.round(wide * (1 - Math.abs(y - center) / tall));
       const [left, right] = [middle - spread, middle + spread];
       for (let x = Math.max(left - 1, 0); x <= Math.min(right + 1, width - 1); x++)
         data[y * width + x] = x < left || x > right ? shades.background : ground;

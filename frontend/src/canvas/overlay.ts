@@ -13,6 +13,9 @@ export const RULER_PX = 26;
 /** The row of steps above the ruler. */
 export const STEP_ROW_PX = 20;
 
+/** The row of marks below the ruler. */
+export const MARKS_ROW_PX = 22;
+
 export interface StageTheme {
   readonly families: readonly Rgb[];
   readonly background: Rgb;
@@ -76,6 +79,8 @@ export interface Marks {
   readonly stepsPs: Float64Array;
   /** On the row above the ruler, in time order; null: there is no such row. */
   readonly stepRow: readonly StepSpan[] | null;
+  /** Whether room is left for the row of marks below the ruler. */
+  readonly hasMarks: boolean;
   readonly stretch: Stretch | null;
   readonly arrows: readonly Arrow[];
   readonly hits: readonly Hit[];
@@ -91,9 +96,14 @@ export function toScreen(y: number, frame: Frame): number {
   return y < 0 ? y + PIN_PX - frame.pinScrollPx : y - frame.scrollPx;
 }
 
-/** The ruler's bottom: the rows of tracks begin below it. */
-export function headerPx(marks: Pick<Marks, 'stepRow'>): number {
-  return RULER_PX + (marks.stepRow ? STEP_ROW_PX : 0);
+/** The ruler's bottom. */
+export function rulerBottomPx(hasSteps: boolean): number {
+  return RULER_PX + (hasSteps ? STEP_ROW_PX : 0);
+}
+
+/** Where the rows of tracks begin: below the ruler, and the row of marks if there are any. */
+export function headerPx(hasSteps: boolean, hasMarks: boolean): number {
+  return rulerBottomPx(hasSteps) + (hasMarks ? MARKS_ROW_PX : 0);
 }
 
 function xOf(frame: Frame): (timePs: number) => number {
@@ -231,6 +241,7 @@ export function drawHitStretches(
   context: CanvasRenderingContext2D,
   frame: Frame,
   stretches: Float64Array,
+  bottomPx: number,
   theme: StageTheme,
 ): void {
   const x = xOf(frame);
@@ -239,7 +250,7 @@ export function drawHitStretches(
     const left = Math.max(x(stretches[i] as number), -2);
     const right = Math.min(x(stretches[i + 1] as number), frame.widthPx + 2);
     if (right >= 0 && left <= frame.widthPx)
-      context.fillRect(left, RULER_PX - HIT_BAR_PX, Math.max(1.5, right - left), HIT_BAR_PX);
+      context.fillRect(left, bottomPx - HIT_BAR_PX, Math.max(1.5, right - left), HIT_BAR_PX);
   }
 }
 
@@ -364,17 +375,17 @@ export function drawOutline(
   }
 }
 
-/** Its bottom is at `bottomPx`; nothing else is visible above that, but the row of steps. */
+/** Its bottom is at `bottomPx`; nothing else is visible above `topPx`, but the rows of steps and marks. */
 export function drawRuler(
   context: CanvasRenderingContext2D,
   frame: Frame,
   ruler: Ruler,
-  bottomPx: number,
+  { bottomPx, topPx }: { bottomPx: number; topPx: number },
   theme: StageTheme,
 ): void {
   const x = xOf(frame);
   context.fillStyle = cssOf(theme.background);
-  context.fillRect(0, 0, frame.widthPx, bottomPx);
+  context.fillRect(0, 0, frame.widthPx, topPx);
   context.fillStyle = cssOf(theme.line);
   context.fillRect(0, bottomPx - 1, frame.widthPx, 1);
   context.font = theme.font;

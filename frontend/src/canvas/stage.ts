@@ -20,6 +20,7 @@ import {
   drawStretch,
   drawStretchLabel,
   headerPx,
+  rulerBottomPx,
   type Marks,
   type StageTheme,
 } from './overlay';
@@ -152,7 +153,8 @@ export class Stage {
     drawGrid(ground, frame, marks, ruler, theme);
     ground.globalCompositeOperation = 'source-over';
     this.drawBands(ink, frame, marks);
-    const topPx = headerPx(marks);
+    const hasSteps = marks.stepRow !== null;
+    const [bottomPx, topPx] = [rulerBottomPx(hasSteps), headerPx(hasSteps, marks.hasMarks)];
     drawSteps(ink, frame, marks.stepsPs, topPx, theme);
     if (marks.stretch) drawStretch(ink, frame, marks.stretch, topPx, theme);
     drawArrows(ink, frame, marks.arrows, theme);
@@ -175,10 +177,10 @@ export class Stage {
       ink.fillStyle = cssOf(theme.muted);
       ink.fillRect(0, marks.pinnedBottomPx - 1, frame.widthPx, 1);
     }
-    drawRuler(ink, frame, ruler, topPx, theme);
-    drawHitStretches(ink, frame, marks.hitStretches, theme);
+    drawRuler(ink, frame, ruler, { bottomPx, topPx }, theme);
+    drawHitStretches(ink, frame, marks.hitStretches, bottomPx, theme);
     if (marks.stepRow && this.fitter) drawStepRow(ink, frame, marks.stepRow, this.fitter, theme);
-    if (marks.stretch) drawStretchLabel(ink, frame, marks.stretch, topPx, theme);
+    if (marks.stretch) drawStretchLabel(ink, frame, marks.stretch, bottomPx, theme);
   }
 
   private clip(context: CanvasRenderingContext2D, frame: Frame, topPx: number, bottomPx: number): void {

@@ -3,7 +3,7 @@
  * 50,000 boxes costs the main thread four uniforms. Merged boxes are hatched in the fragment shader.
  */
 
-import { DIAMOND_PX, INSTANCE_BYTES, instancesWithin, type InstanceBatch } from './boxes';
+import { DIAMOND_PX, INSTANCE_BYTES, LEAST_DIAMOND_PX, instancesWithin, type InstanceBatch } from './boxes';
 import {
   DIM_FILL,
   fitCanvas,
@@ -38,7 +38,10 @@ void main() {
   float left = clamp(floor((place.x - time.x) * time.y + 0.5), -16.0, size.x + 16.0);
   float right = clamp(floor((place.y - time.x) * time.y + 0.5), -16.0, size.x + 16.0);
   left = left == size.x ? left - 1.0 : left; // A box that begins where the window ends gets the last pixel.
-  float reach = floor(${DIAMOND_PX.toFixed(1)} * offset.y + 0.5) + 1.0;
+  float full = floor(${DIAMOND_PX.toFixed(1)} * offset.y + 0.5);
+  float least = ${LEAST_DIAMOND_PX.toFixed(1)} * offset.y;
+  float room = clamp((place.y - place.x) * time.y, least, full); // of an instant
+  float reach = room + 1.0;
   float width = right - left;
   right = left + (width >= ${GAP_FROM_PX.toFixed(1)} ? width - 1.0 : max(width, 1.0));
   float top = floor((place.z - offset.x) * offset.y + 0.5);
@@ -49,7 +52,7 @@ void main() {
   right = mix(right, middle + reach, isInstant);
   across = corner * 2.0 - 1.0;
   float tall = min(reach, 0.5 * (bottom - top));
-  float center = 0.5 * (top + bottom);
+  float center = mix(bottom - tall, 0.5 * (top + bottom), (room - least) / (full - least));
   top = mix(top, center - tall, isInstant);
   bottom = mix(bottom, center + tall, isInstant);
   radius = isInstant * vec2(reach, tall);

@@ -6,7 +6,7 @@
     optimizer                           kernels launched inside `Optimizer.step`
 
 Without kernels, or where none has a launch, times are the host's own, of the forward calls only. Kernels
-belong to the step in which they are launched.
+belong to the step in which they are launched. `module_memory` adds the bytes that modules allocate.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.metadata_names import metadata_names
 from tb_tpuprof.analysis.events.nesting import parents
 from tb_tpuprof.analysis.flame.frames import Family
+from tb_tpuprof.analysis.flame.module_memory import Bytes, memory_by_key
 from tb_tpuprof.analysis.flame.nodes import Branch, Node, nodes_of_branches
 from tb_tpuprof.analysis.flame.stacks import Windows
+from tb_tpuprof.analysis.memory.events import has_memory_events
 from tb_tpuprof.analysis.steps.launches import kernel_launches
 from tb_tpuprof.native import contexts
 from tb_tpuprof.trace.trace import Trace
@@ -98,32 +100,55 @@ def module_nodes(trace: Trace, windows: Sequence[Windows]) -> list[Node]:
         np.subtract.at(time_ps, parent[inside], trace.events["duration_ps"][inside])
         time_ps = np.maximum(time_ps[event], 0)
         phase, path = np.zeros(len(event), np.int64), found.path_of[event].astype(np.int64)
-    key = phase * (len(found.parent) + 1) + path + 1
-    keys, which = np.unique(key, return_inverse=True)
+    n_paths = len(found.parent) + 1
+    memory = _memory(trace, found, windows[0])
+    keys, which = np.unique(
+        np.concatenate([phase * n_paths + path + 1, np.array(sorted(memory), np.int64)]), return_inverse=True
+    )
+    which = which[: len(event)]
     sums = np.zeros((2, len(windows), len(keys)), np.int64)
     start = trace.events["start_ps"][event]
-    for k, (opens, closes) in enumerate(windows):
-        window = np.searchsorted(closes, start, side="right")
-        is_in = window < len(opens)
-        is_in[is_in] = opens[window[is_in]] <= start[is_in]
+    for k, window in enumerate(windows):
+        is_in = _are_in(window, start)
         np.add.at(sums[0, k], which[is_in], time_ps[is_in])
         np.add.at(sums[1, k], which[is_in], 1)
     branches = [
         Branch(
-            (
-                PHASES[one // (len(found.parent) + 1)],
-                *_layers(trace, found, one % (len(found.parent) + 1) - 1),
-            ),
+            (PHASES[one // n_paths], *_layers(trace, found, one % n_paths - 1)),
             Family.OPERATION,
             sums[0, :, i].tolist(),
             sums[1, :, i].tolist(),
-            PHASES[one // (len(found.parent) + 1)],
+            PHASES[one // n_paths],
             None,
+            memory.get(one),
         )
         for i, one in enumerate(keys.tolist())
-        if sums[0, :, i].any()
+        if sums[0, :, i].any() or one in memory
     ]
     return nodes_of_branches(branches, len(windows))
+
+
+def _are_in(window: Windows, times: Int64s) -> Bools:
+    """Whether times are in one of some windows."""
+    opens, closes = window
+    place = np.searchsorted(closes, times, side="right")
+    is_in: Bools = place < len(opens)
+    is_in[is_in] = opens[place[is_in]] <= times[is_in]
+    return is_in
+
+
+def _memory(trace: Trace, found: Modules, window: Windows) -> dict[int, Bytes]:
+    """Bytes by key (phase · number of paths + path + 1); none if allocations were not recorded."""
+    if not has_memory_events(trace):
+        return {}
+
+    def key_of(events: Int64s) -> Int64s:
+        phase, path = _phases(trace, found, events)
+        keys: Int64s = phase * (len(found.parent) + 1) + path + 1
+        return keys
+
+    calls = np.flatnonzero(_named(trace, MODULE))
+    return memory_by_key(trace, calls, key_of, lambda times: _are_in(window, times))
 
 
 def _layers(trace: Trace, found: Modules, path: int) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.events.line_contexts import nearest
 from tb_tpuprof.analysis.events.stat_rows import marked
 from tb_tpuprof.analysis.flame.frames import OWN_FAMILIES, Family, Frames
+from tb_tpuprof.analysis.flame.module_memory import Bytes
 from tb_tpuprof.analysis.flame.stacks import Stacks
 from tb_tpuprof.native import repeats
 from tb_tpuprof.trace.strings import Strings
@@ -42,12 +43,15 @@ class Node:
     start_ps: int = -1
     phase: str = ""
     flops: float | None = None
+    allocated_bytes: float | None = None
+    net_bytes: float | None = None
+    peak_bytes: float | None = None
 
 
 @dataclass(frozen=True)
 class Branch:
     """One leaf of a tree: the names on the way to it, and its time (ps) and number of calls in each set of
-    windows. `phase`: forward, backward, optimizer or empty; `flops`: of its calls in the first set.
+    windows. `phase`: forward, backward, optimizer or empty; `flops`, `memory`: of its calls in the first set.
     """
 
     path: tuple[str, ...]
@@ -56,6 +60,7 @@ class Branch:
     calls: list[int]
     phase: str = ""
     flops: float | None = None
+    memory: Bytes | None = None
 
 
 @dataclass
@@ -128,18 +133,24 @@ def _smaller(
     left_out = np.flatnonzero(is_shown & ~is_kept & (tree.total_ps.max(axis=0) > 0))
     if not len(left_out):
         return []
-    parent = nearest(tree.above, is_kept)[left_out].astype(np.int64)
-    key = np.where(parent >= 0, parent, -1 - tree.group[left_out].astype(np.int64))
-    keys, which = np.unique(key, return_inverse=True)
-    sums = [_by_code(which, column[:, left_out], len(keys)) for column in (tree.own_ps, tree.calls)]
-    counts = np.bincount(which)
+    # A place for each kept node, and behind them one for the roots of each group.
+    kept = np.flatnonzero(is_kept)
+    parent = nearest(tree.above, is_kept)[left_out]
+    place = np.where(parent >= 0, number[parent], len(kept) + tree.group[left_out].astype(np.int64))
+    n_places = len(kept) + len(position)
+    own, calls = (_by_code(place, column[:, left_out], n_places) for column in (tree.own_ps, tree.calls))
+    counts = np.bincount(place, minlength=n_places)
+    used = np.flatnonzero(counts)
+    is_root = used >= len(kept)
+    group = np.where(
+        is_root, used - len(kept), tree.group[kept[np.where(is_root, 0, used)]] if len(kept) else 0
+    )
     return [
         Node(
-            int(position[tree.group[one] if one >= 0 else -1 - one]), int(number[one]) if one >= 0 else -1,
-            "", Family.RUNTIME, sums[0][:, k].tolist(), sums[0][:, k].tolist(), sums[1][:, k].tolist(),
-            int(counts[k]),
+            int(position[group[k]]), -1 if is_root[k] else one, "", Family.RUNTIME, own[:, one].tolist(),
+            own[:, one].tolist(), calls[:, one].tolist(), int(counts[one]),
         )
-        for k, one in enumerate(keys.tolist())
+        for k, one in enumerate(used.tolist())
     ]  # fmt: skip
 
 
@@ -195,13 +206,23 @@ def nodes_of_branches(branches: Sequence[Branch], n_sets: int) -> list[Node]:
             node.phase = branch.phase if node.phase == branch.phase else ""
             node.total_ps = _added(node.total_ps, branch.time_ps)
             node.calls = _added(node.calls, branch.calls)
-            if branch.flops is not None:
-                node.flops = (node.flops or 0.0) + branch.flops
+            _add_work(node, branch)
             node.n_smaller += is_rest
             if is_rest:
                 break
         nodes[at].own_ps = _added(nodes[at].own_ps, branch.time_ps)
+        if branch.memory and branch.memory.peak is not None and not nodes[at].n_smaller:
+            nodes[at].peak_bytes = max(nodes[at].peak_bytes or 0.0, branch.memory.peak)
     return in_order(nodes)
+
+
+def _add_work(node: Node, part: Branch) -> None:
+    """Add FLOPs and bytes of a part, if known."""
+    if part.flops is not None:
+        node.flops = (node.flops or 0.0) + part.flops
+    if part.memory is not None:
+        node.allocated_bytes = (node.allocated_bytes or 0.0) + part.memory.allocated
+        node.net_bytes = (node.net_bytes or 0.0) + part.memory.net
 
 
 def _added(left: Sequence[int], right: Sequence[int]) -> list[int]:
@@ -228,8 +249,11 @@ def merged_nodes(parts: Sequence[Sequence[Node]]) -> list[Node]:
             total = result[by_key[key]]
             place[i] = by_key[key]
             total.n_smaller += node.n_smaller
-            if node.flops is not None:
-                total.flops = (total.flops or 0.0) + node.flops
+            for name in ("flops", "allocated_bytes", "net_bytes"):
+                if getattr(node, name) is not None:
+                    setattr(total, name, (getattr(total, name) or 0.0) + getattr(node, name))
+            if node.peak_bytes is not None:
+                total.peak_bytes = max(total.peak_bytes or 0.0, node.peak_bytes)
             for k in range(len(node.own_ps)):
                 total.own_ps[k] += node.own_ps[k]
                 total.total_ps[k] += node.total_ps[k]

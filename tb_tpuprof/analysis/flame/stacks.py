@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.events.line_contexts import LineContexts, line_contexts
+from tb_tpuprof.analysis.events.stat_rows import marked
 from tb_tpuprof.native import contexts, own_times, summed_up
 from tb_tpuprof.trace.trace import Trace
 
@@ -85,12 +86,14 @@ def stacks(trace: Trace, groups: Sequence[Sequence[int]], windows: Sequence[Wind
                 part.start, part.duration, part.parent, part.context, window, len(part)
             )
     name = trace.event_names[metadata]
-    node, first_of = contexts(above, name, group)
-    n_nodes = len(first_of)
-    merged = np.zeros((2, len(windows), n_nodes), np.int64)
-    for kind in range(2):
-        for k in range(len(windows)):
-            np.add.at(merged[kind, k], node, sums[kind, k])
+    node, first_of = _merged(above, name, group, metadata)
+    if len(first_of) == n:
+        merged = sums
+    else:
+        merged = np.zeros((2, len(windows), len(first_of)), np.int64)
+        for kind in range(2):
+            for k in range(len(windows)):
+                np.add.at(merged[kind, k], node, sums[kind, k])
     parent = above[first_of]
     parents = np.where(parent >= 0, node[np.maximum(parent, 0)], np.int32(-1)).astype(np.int32)
     return Stacks(
@@ -104,3 +107,40 @@ def stacks(trace: Trace, groups: Sequence[Sequence[int]], windows: Sequence[Wind
         tuple(line for _, line in lines),
         tuple(node[a:b] for a, b in zip(sizes[:-1].tolist(), sizes[1:].tolist(), strict=True)),
     )
+
+
+def _merged(
+    above: Int32s, name: Int32s, group: npt.NDArray[np.uint16], metadata: Int64s
+) -> tuple[Int32s, Int32s]:
+    """(node of each context, first context of each node): contexts of one group with the same names on the
+    way to their roots are one node. Groups are contiguous.
+
+    Contexts of a line are different already. So they stay what they are in a group whose roots have different
+    names, where each name has one row of metadata: that is what saves a trace of millions of paths the
+    merging.
+    """
+    n_groups = int(group[-1]) + 1 if len(group) else 0
+    bounds = np.searchsorted(group, np.arange(n_groups + 1))
+    nodes, firsts, n_nodes = [], [], 0
+    for first, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        span = slice(first, end)
+        if _are_different(above[span], name[span], metadata[span]):
+            node = first_of = np.arange(end - first, dtype=np.int32)
+        else:
+            node, first_of = contexts(np.maximum(above[span] - np.int32(first), np.int32(-1)), name[span])
+        nodes.append(node + np.int32(n_nodes))
+        firsts.append(first_of + np.int32(first))
+        n_nodes += len(first_of)
+    nothing = np.empty(0, np.int32)
+    return np.concatenate([nothing, *nodes]), np.concatenate([nothing, *firsts])
+
+
+def _are_different(above: Int32s, name: Int32s, metadata: Int64s) -> bool:
+    """Whether all contexts of a group have different paths of names."""
+    roots = name[above < 0]
+    if len(np.unique(roots)) < len(roots):
+        return False
+    rows = np.flatnonzero(marked(metadata, int(metadata.max(initial=0)) + 1))
+    name_of = np.empty(int(metadata.max(initial=0)) + 1, np.int32)
+    name_of[metadata] = name
+    return len(np.unique(name_of[rows])) == len(rows)

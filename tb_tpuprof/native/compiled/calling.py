@@ -11,6 +11,7 @@ from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint16_t, uin
 
 MIX = cython.declare(uint64_t, 0x9E3779B97F4A7C15)
 MIX_AGAIN = cython.declare(uint64_t, 0xC2B2AE3D27D4EB4F)
+LOW = cython.declare(int64_t, 0xFFFFFFFF)
 
 
 def contexts(
@@ -18,61 +19,76 @@ def contexts(
     name: cython.const[int32_t][::1],
     mark: cython.const[uint16_t][::1] = None,
 ):
-    """Number of each event's context, and the first event of each; see `plain.calling.contexts`."""
+    """Number of each event's context, and the first event of each; see `plain.calling.contexts`.
+
+    The table holds the hash of each context's key above the context's number: of two keys that share a slot
+    nearly all are told apart without a look at their events, which are far apart in memory.
+    """
     n: int64_t = parent.shape[0]
     numbers = np.empty(n, np.int32)
     firsts = np.empty(n, np.int32)  # unwritten pages cost nothing
     context: int32_t[::1] = numbers
     first: int32_t[::1] = firsts
-    tables = np.full(1024, -1, np.int32)
-    table: int32_t[::1] = tables
+    table: int64_t[::1] = np.full(1024, -1, np.int64)
     has_mark: cython.bint = mark is not None
-    mask: uint64_t = 1023
     n_contexts: int64_t = 0
     i: int64_t
-    j: int64_t
     above: int32_t
     label: int64_t
-    slot: uint64_t
+    hashed: int64_t
+    slot: int64_t
     other: int32_t
     for i in range(n):
         above = context[parent[i]] if 0 <= parent[i] < i else -1
         label = cython.cast(int64_t, name[i]) << 16 | (mark[i] if has_mark else 0)
-        slot = _slot(above, label) & mask
+        hashed = _hash(above, label)
+        slot = hashed & (table.shape[0] - 1)
         while table[slot] >= 0:
-            other = first[table[slot]]
-            if (
-                name[other] == name[i]
-                and (not has_mark or mark[other] == mark[i])
-                and (context[parent[other]] if 0 <= parent[other] < other else -1) == above
-            ):
-                break
-            slot = (slot + 1) & mask
+            if table[slot] >> 32 == hashed:
+                other = first[table[slot] & LOW]
+                if (
+                    name[other] == name[i]
+                    and (not has_mark or mark[other] == mark[i])
+                    and (context[parent[other]] if 0 <= parent[other] < other else -1) == above
+                ):
+                    break
+            slot = (slot + 1) & (table.shape[0] - 1)
         if table[slot] < 0:
-            table[slot] = cython.cast(int32_t, n_contexts)
+            table[slot] = hashed << 32 | n_contexts
             first[n_contexts] = cython.cast(int32_t, i)
             n_contexts += 1
-        context[i] = table[slot]
-        if 2 * cython.cast(uint64_t, n_contexts) > mask:
-            mask = 4 * mask + 3
-            tables = np.full(mask + 1, -1, np.int32)
-            table = tables
-            for j in range(n_contexts):
-                other = first[j]
-                label = cython.cast(int64_t, name[other]) << 16 | (mark[other] if has_mark else 0)
-                slot = _slot(context[parent[other]] if 0 <= parent[other] < other else -1, label) & mask
-                while table[slot] >= 0:
-                    slot = (slot + 1) & mask
-                table[slot] = cython.cast(int32_t, j)
+        context[i] = cython.cast(int32_t, table[slot] & LOW)
+        if 2 * n_contexts > table.shape[0]:
+            table = _grown(table)
     return numbers, firsts[:n_contexts].copy()
+
+
+@cython.cfunc
+def _grown(table: int64_t[::1]):
+    """The table with twice as many slots."""
+    larger = np.full(2 * table.shape[0], -1, np.int64)
+    slots: int64_t[::1] = larger
+    mask: int64_t = slots.shape[0] - 1
+    i: int64_t
+    slot: int64_t
+    with cython.nogil:
+        for i in range(table.shape[0]):
+            if table[i] < 0:
+                continue
+            slot = (table[i] >> 32) & mask
+            while slots[slot] >= 0:
+                slot = (slot + 1) & mask
+            slots[slot] = table[i]
+    return larger
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _slot(above: int32_t, label: int64_t) -> uint64_t:
+def _hash(above: int32_t, label: int64_t) -> int64_t:
+    """31 bits."""
     hashed: uint64_t = (cython.cast(uint64_t, label) * MIX) ^ (cython.cast(uint64_t, above + 1) * MIX_AGAIN)
-    return (hashed ^ (hashed >> 29)) * MIX >> 17
+    return cython.cast(int64_t, ((hashed ^ (hashed >> 29)) * MIX) >> 33)
 
 
 Walk = cython.struct(

@@ -98,6 +98,11 @@ class Flame:
     apart: tuple[str, ...] = ()
 
     @property
+    def is_of_modules(self) -> bool:
+        """Whether the tree is of PyTorch's modules."""
+        return self.tree_group >= 0 and self.groups[self.tree_group].kind == MODULES
+
+    @property
     def has_steps(self) -> bool:
         """Whether the shown times are of steps and not of the whole trace."""
         return any(len(host.chosen[0].rows) for host in self.hosts)

@@ -61,10 +61,22 @@ def nodes_table(flame: Flame, nodes: Sequence[Node]) -> Table:
     if flame.is_in_order:
         columns = {**columns, "start_ps": np.array([node.start_ps for node in nodes], np.int64)}
     if flame.tree_group >= 0:
-        flops = np.array([np.nan if node.flops is None else node.flops for node in nodes], np.float64)
+        n = flame.n_windows[0]
         phases = known_texts([node.phase for node in nodes])
-        columns = {**columns, "flops": flops / flame.n_windows[0], "phase": phases}
+        columns = {**columns, "flops": _known([node.flops for node in nodes]) / n, "phase": phases}
+    if flame.is_of_modules:
+        columns = {
+            **columns,
+            "allocated_bytes": _known([node.allocated_bytes for node in nodes]) / n,
+            "net_bytes": _known([node.net_bytes for node in nodes]) / n,
+            "peak_bytes": _known([node.peak_bytes for node in nodes]),
+        }
     return NODES.fill(columns)
+
+
+def _known(values: Sequence[float | None]) -> np.typing.NDArray[np.float64]:
+    """Numbers, NaN for those that are unknown."""
+    return np.array([np.nan if value is None else value for value in values], np.float64)
 
 
 def functions_table(flame: Flame, functions: Sequence[Function]) -> Table:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from tb_tpuprof.tools.spec import ColumnSpec, ScalarSpec, TableSpec, flag, number, text
 
 _NO_FILE = "no file is recorded: not a Python function, or one of the built-in ones"
+_NO_MEMORY = (
+    "the trace has no allocations of it: they are recorded with torch.profiler.profile(profile_memory=True)"
+)
 _FAMILY = text(
     "family",
     "Family",
@@ -94,6 +97,32 @@ NODES = TableSpec(
             "Floating-point operations per step, of scopes",
             is_optional=True,
             unknown="the program states no FLOPs for the scope",
+        ),
+        number(
+            "allocated_bytes",
+            "Allocated",
+            "bytes",
+            "Of modules: bytes allocated per step, with the modules within; of devices' memory, if recorded",
+            is_optional=True,
+            unknown=_NO_MEMORY,
+        ),
+        number(
+            "net_bytes",
+            "Net",
+            "bytes",
+            "Of modules: the bytes allocated less those freed in the module, per step",
+            is_optional=True,
+            formula="allocated − freed",
+            unknown=_NO_MEMORY,
+        ),
+        number(
+            "peak_bytes",
+            "Peak",
+            "bytes",
+            "Of modules: how far the memory in use rises above its level at the start of a call, at most",
+            is_optional=True,
+            unknown="no call of the module allocates or frees memory, or it is no module; without "
+            "profile_memory=True no allocation is recorded",
         ),
         text(
             "phase",

@@ -68,7 +68,7 @@ BOXES = TableSpec(
     (
         _TRACK,
         number("depth", "Depth", "count", "0 is the outermost"),
-        number("start_ps", "Start", "ps", "In the view's time").sent_as_differences(),
+        number("start_ps", "Start", "ps", "In the view's time").sent_as_differences(after="duration_ps"),
         number(
             "duration_ps",
             "Duration",

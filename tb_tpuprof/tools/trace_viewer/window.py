@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from tb_tpuprof.tools.trace_viewer.tables import ACTIVE, BOXES, COLORS, COUNTERS
 
 Chosen = list[tuple[HostView, list[Track]]]
 MIN_STEP_PX = 3
+MAX_DEPTH_APART = 7
 MOST_DEPTH = 65_535
 BoxColumns = tuple[npt.NDArray[np.integer], ...]  # the columns of the table `boxes`
 _NO_BOXES: BoxColumns = (np.empty(0, np.int64),) * 9
@@ -190,7 +191,18 @@ def boxes_tables(chosen: Chosen, window: Window) -> dict[str, Table]:
         "event": event,
         "n_merged": n_merged,
     }
-    return {"boxes": BOXES.fill(boxes), "colors": COLORS.fill({"color_key": keys})}
+    table = replace(BOXES.fill(boxes), parts=_parts(depth, n_merged))
+    return {"boxes": table, "colors": COLORS.fill({"color_key": keys})}
+
+
+def _parts(depth: npt.NDArray[np.integer], n_merged: npt.NDArray[np.integer]) -> npt.NDArray[np.uint8]:
+    """A number for boxes that are alike: single or merged ones of the same depth. Merged ones have times in
+    whole pixels, and names and gaps differ by depth.
+    """
+    numbers: npt.NDArray[np.uint8] = (2 * np.minimum(depth, MAX_DEPTH_APART) + (n_merged > 1)).astype(
+        np.uint8
+    )
+    return numbers
 
 
 def _boxes(

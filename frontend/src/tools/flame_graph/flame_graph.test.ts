@@ -185,6 +185,18 @@ describe('looks', () => {
     ]);
   });
 
+  it.each([
+    [5000, 'keeps 4.88\u00a0KiB'],
+    [0, 'keeps nothing'],
+    [-70, 'frees 70\u00a0B more than that'],
+  ])('say what a module allocates and of it keeps: %i bytes', (netBytes, text) => {
+    const node = { ...(NODES[1] as FlameNode), allocatedBytes: 8000, netBytes, peakBytes: 6000 };
+    expect(tipOf(node, 200, true).split('\n').slice(-2)).toEqual([
+      `Allocates 7.81\u00a0KiB per step, ${text}`,
+      'Needs up to 5.86\u00a0KiB more than at its start',
+    ]);
+  });
+
   it('have round ticks', () => {
     expect(ticksOf(12.3e9, 6)).toEqual([0, 5e9, 10e9]);
     expect(ticksOf(100, 10)).toHaveLength(11);

@@ -34,6 +34,10 @@ export interface FlameNode {
   phase: string;
   /** null: unknown. */
   flops: number | null;
+  /** Of modules, where allocations were recorded. */
+  allocatedBytes: number | null;
+  netBytes: number | null;
+  peakBytes: number | null;
 }
 
 export interface Thread {
@@ -70,6 +74,12 @@ export function nodesOf(payload: Payload): FlameNode[] {
     rows.text('package'),
   ];
   const [phase, flops] = [rows.text('phase'), rows.number('flops')];
+  const [allocated, net, peak] = [
+    rows.number('allocated_bytes'),
+    rows.number('net_bytes'),
+    rows.number('peak_bytes'),
+  ];
+  const hasMemory = rows.has('allocated_bytes');
   const nodes: FlameNode[] = [];
   for (let row = 0; row < rows.length; row++) {
     const above = parent(row) ?? -1;
@@ -96,6 +106,9 @@ export function nodesOf(payload: Payload): FlameNode[] {
       key: key(row),
       phase: rows.has('phase') ? phase(row) : '',
       flops: rows.has('flops') ? flops(row) : null,
+      allocatedBytes: hasMemory ? allocated(row) : null,
+      netBytes: hasMemory ? net(row) : null,
+      peakBytes: hasMemory ? peak(row) : null,
     });
     caller?.children.push(row);
   }
@@ -274,6 +287,12 @@ export function signed(ps: number): string {
   return ps === 0 ? 'no change' : `${ps > 0 ? '+' : '−'}${format(Math.abs(ps), 'ps')}`;
 }
 
+/** What is left of allocations after those that are freed. */
+function netOf(bytes: number): string {
+  if (bytes < 0) return `frees ${format(-bytes, 'bytes')} more than that`;
+  return bytes > 0 ? `keeps ${format(bytes, 'bytes')}` : 'keeps nothing';
+}
+
 /** All numbers of a box, for its tooltip and for screen readers. `stepPs`: what shares are of. */
 export function tipOf(node: FlameNode, stepPs: number, isPerStep: boolean): string {
   const per = isPerStep && node.startPs === null ? ' per step' : '';
@@ -289,6 +308,10 @@ export function tipOf(node: FlameNode, stepPs: number, isPerStep: boolean): stri
   else lines.push(`Starts at ${format(node.startPs, 'ps')}`);
   if (node.phase) lines.push(PHASES.find(({ name }) => name === node.phase)?.title ?? '');
   if (node.flops) lines.push(`FLOPs ${format(node.flops, 'count')}${per}`);
+  if (node.allocatedBytes !== null)
+    lines.push(`Allocates ${format(node.allocatedBytes, 'bytes')}${per}, ${netOf(node.netBytes ?? 0)}`);
+  if (node.peakBytes !== null)
+    lines.push(`Needs up to ${format(node.peakBytes, 'bytes')} more than at its start`);
   if (node.otherTotalPs !== null) {
     lines.push(`Compared: total ${signed(node.totalPs - node.otherTotalPs)}`);
     lines.push(`Compared: self ${signed(node.selfPs - (node.otherSelfPs ?? 0))}`);

@@ -1,6 +1,7 @@
 // @vitest-environment happy-dom
+import { signal } from '@preact/signals';
 import { describe, expect, it } from 'vitest';
-import { keepApart, viewOfBoth } from './beside';
+import { keepApart, scrollTogether, viewOfBoth } from './beside';
 import { Camera } from './camera';
 import type { Timeline } from './timeline';
 
@@ -72,4 +73,53 @@ describe('two windows below each other', () => {
     expect(first.camera.view).toEqual({ startPs: 0, endPs: 1000000 });
     expect(second.camera.view.startPs).toBe(TRACE_PS - 1);
   });
+
+  it('scroll together, as far as the shorter one can', () => {
+    const [first, second] = [new Scrolled(500), new Scrolled(300)];
+    const stop = scrollTogether(first as unknown as Timeline, second as unknown as Timeline);
+    first.scrollBy(120);
+    expect([first.scrollPx, second.scrollPx]).toEqual([120, 120]);
+    second.scrollBy(60);
+    expect([first.scrollPx, second.scrollPx]).toEqual([180, 180]);
+    first.scrollBy(250);
+    expect([first.scrollPx, second.scrollPx]).toEqual([430, 300]);
+    second.scrollBy(-100);
+    expect([first.scrollPx, second.scrollPx]).toEqual([200, 200]);
+    first.stack.scrollPins(15);
+    expect(second.pinScrollPx.value).toBe(15);
+    stop();
+    first.scrollBy(10);
+    expect(second.scrollPx).toBe(200);
+  });
 });
+
+const due: HTMLElement[] = [];
+
+/** As much of a timeline as scrolling needs; events of scrolling come after the position has changed. */
+class Scrolled {
+  readonly pinScrollPx = signal(0);
+  readonly stack = {
+    scrollPins: (px: number): void => {
+      this.pinScrollPx.value += px;
+    },
+  };
+  readonly scroller = document.createElement('div');
+  private px = 0;
+  constructor(most: number) {
+    Object.defineProperty(this.scroller, 'scrollTop', {
+      get: () => this.px,
+      set: (px: number) => {
+        const before = this.px;
+        this.px = Math.min(Math.max(px, 0), most);
+        if (this.px !== before) due.push(this.scroller);
+      },
+    });
+  }
+  get scrollPx(): number {
+    return this.px;
+  }
+  scrollBy(px: number): void {
+    this.scroller.scrollTop += px;
+    for (let next = due.shift(); next; next = due.shift()) next.dispatchEvent(new Event('scroll'));
+  }
+}

@@ -63,6 +63,48 @@ export function keepApart(first: Timeline, second: Timeline, stage: HTMLElement,
   };
 }
 
+/** Scrolls the tracks of two timelines together; returns a function that ends it. */
+export function scrollTogether(first: Timeline, second: Timeline): () => void {
+  /** Where a timeline was scrolled to by the other: it does not lead from there. */
+  const followed = new Map<HTMLElement, number>();
+  const lead = (leader: HTMLElement, other: HTMLElement): void => {
+    if (followed.get(leader) === leader.scrollTop) return;
+    followed.delete(leader);
+    other.scrollTop = leader.scrollTop;
+    followed.set(other, other.scrollTop); // the shorter one may be unable to follow
+  };
+  const [one, two] = [first.scroller, second.scroller];
+  const ended = new AbortController();
+  const { signal } = ended;
+  one.addEventListener(
+    'scroll',
+    () => {
+      lead(one, two);
+    },
+    { signal },
+  );
+  two.addEventListener(
+    'scroll',
+    () => {
+      lead(two, one);
+    },
+    { signal },
+  );
+  const undo = [
+    first.pinScrollPx.subscribe((px) => {
+      second.stack.scrollPins(px - second.pinScrollPx.peek());
+    }),
+    second.pinScrollPx.subscribe((px) => {
+      first.stack.scrollPins(px - first.pinScrollPx.peek());
+    }),
+  ];
+  lead(one, two);
+  return () => {
+    ended.abort();
+    for (const each of undo) each();
+  };
+}
+
 /** The second timeline, with the first one's tracks, scroll position and selection. */
 function useSecond(first: Timeline, fetch: Fetch, scope: string): Frame {
   const scroller = useRef<HTMLDivElement>(null);
@@ -106,6 +148,12 @@ function useSameState(first: Timeline, second: Timeline | null): void {
     const selected = first.selected.value;
     if (second && second.selected.peek()?.event !== selected?.event) second.select(selected);
   });
+  useSignalEffect(() => {
+    const [text, of] = [first.search.text.value, first.search.of.value];
+    second?.search.count(of);
+    second?.search.set(text);
+  });
+  useEffect(() => (second ? scrollTogether(first, second) : undefined), [first, second]);
   useEffect(() => {
     if (!second) return;
     return second.selected.subscribe((selected) => {
@@ -118,6 +166,8 @@ function useSameState(first: Timeline, second: Timeline | null): void {
     second.marks.list.value = first.marks.list.value;
     second.changeTracks(first.trackView.value);
     second.select(first.selected.value);
+    second.search.count(first.search.of.value);
+    second.search.set(first.search.text.value);
   }, [first, second, first.tool.value, first.marks.list.value]);
 }
 

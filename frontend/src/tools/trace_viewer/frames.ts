@@ -4,7 +4,7 @@
  */
 
 import type { Signal } from '@preact/signals';
-import type { Marks, Outline, Stretch } from '../../canvas/overlay';
+import { rulerBottomPx, type Marks, type Outline, type Stretch } from '../../canvas/overlay';
 import type { Frame } from '../../canvas/renderer';
 import { Stage } from '../../canvas/stage';
 import type { Camera } from './camera';
@@ -194,6 +194,7 @@ export class Frames {
       separators: layout.separators,
       stepsPs: this.scene.stepsPs,
       stepRow: subject.hasSteps ? this.scene.stepRow : null,
+      hasMarks: layout.topPx > rulerBottomPx(subject.hasSteps),
       stretch: this.draft ?? (marked ? { ...stretchOf(marked, layout), label: labelOf(marked) } : null),
       arrows: this.arrows,
       hits: this.scene.hits,

@@ -5,7 +5,7 @@ import type { VNode } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { fetchPayload } from '../../api/client';
 import { format } from '../../base/units';
-import { RULER_PX, STEP_ROW_PX } from '../../canvas/overlay';
+import { RULER_PX, rulerBottomPx, STEP_ROW_PX } from '../../canvas/overlay';
 import { rulerOf, timeLabel } from '../../canvas/ticks';
 import { useTools } from '../../state/catalog';
 import { useToolKeys } from '../../state/keys';
@@ -231,16 +231,18 @@ interface FrameProps {
   run: string;
   info: ToolProps['info'];
   scrollStep: Signal<number>;
+  /** The timeline that the marks belong to. */
+  owner: Timeline | null;
 }
 
-function TimelineFrame({ timeline, scroller, host, run, info, scrollStep }: FrameProps): VNode {
+function TimelineFrame({ timeline, scroller, host, run, info, scrollStep, owner }: FrameProps): VNode {
   const layout = timeline?.layout.value;
   const stageHeight = scroller.current?.clientHeight ?? 800;
   const baseLabel = timeline?.facts.value
     ? rulerOf(timeline.camera.settled.value, host.current?.clientWidth ?? 1000).baseLabel
     : '';
   const style = { '--tv-top': `${String(layout?.pinnedBottomPx ?? RULER_PX)}px` };
-  const headerPx = layout?.topPx ?? RULER_PX;
+  const rulerPx = rulerBottomPx(timeline?.hasSteps ?? false);
   return (
     <div class="tv-frame" style={style}>
       <div
@@ -252,7 +254,7 @@ function TimelineFrame({ timeline, scroller, host, run, info, scrollStep }: Fram
       >
         <div class="tv-content" style={{ height: `${String(layout?.height ?? 0)}px` }}>
           <div class="tv-sticky tv-top">
-            <div class="tv-corner" style={{ height: `${String(headerPx)}px` }}>
+            <div class="tv-corner" style={{ height: `${String(rulerPx)}px` }}>
               {timeline?.hasSteps && <span style={{ height: `${String(STEP_ROW_PX)}px` }}>Step</span>}
               <span>{baseLabel && `from ${baseLabel}`}</span>
             </div>
@@ -279,6 +281,7 @@ function TimelineFrame({ timeline, scroller, host, run, info, scrollStep }: Fram
         </div>
       </div>
       {timeline && <NamesHandle timeline={timeline} />}
+      {timeline && owner && <MarksRow timeline={timeline} owner={owner} />}
       {timeline && <MarkEdges timeline={timeline} />}
       <HoverTip timeline={timeline} />
       {timeline && <NoTracks timeline={timeline} />}
@@ -329,7 +332,6 @@ export function TraceViewer(props: ToolProps): VNode {
       {timeline && facts && facts.nEvents > 0 && (
         <Minimap key={source.scope} timeline={timeline} scope={source.scope} />
       )}
-      {timeline && facts && <MarksRow timeline={timeline} />}
       <TimelineFrame
         timeline={timeline}
         scroller={scroller}
@@ -337,6 +339,7 @@ export function TraceViewer(props: ToolProps): VNode {
         run={source.run}
         info={props.info}
         scrollStep={scrollStep}
+        owner={timeline}
       />
       {timeline && facts && timeline.marks.pair.value?.isBeside && (
         <Beside
@@ -347,7 +350,13 @@ export function TraceViewer(props: ToolProps): VNode {
           pair={timeline.marks.pair.value}
           hasWindow={isOpening(timeline, props.params)}
           frame={(parts) => (
-            <TimelineFrame {...parts} run={source.run} info={props.info} scrollStep={scrollStep} />
+            <TimelineFrame
+              {...parts}
+              run={source.run}
+              info={props.info}
+              scrollStep={scrollStep}
+              owner={timeline}
+            />
           )}
         />
       )}

@@ -1,9 +1,10 @@
-/** The row of marks above the ruler, and their edges over the tracks; it moves with the window. */
+/** The row of marks below the ruler, and their edges over the tracks; it moves with the window. */
 
 import { useSignal } from '@preact/signals';
 import type { VNode } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { format } from '../../base/units';
+import { MARKS_ROW_PX } from '../../canvas/overlay';
 import { timeLabel } from '../../canvas/ticks';
 import { spanPs } from '../../canvas/viewport';
 import { goToMark } from './keeping';
@@ -58,12 +59,22 @@ function usePlaced(timeline: Timeline): Placed[] {
   });
 }
 
-export function MarksRow({ timeline }: { timeline: Timeline }): VNode | null {
-  const { marks } = timeline;
+interface MarksRowProps {
+  readonly timeline: Timeline;
+  /** The timeline that the marks belong to: of two windows, the first. */
+  readonly owner: Timeline;
+}
+
+export function MarksRow({ timeline, owner }: MarksRowProps): VNode | null {
+  const { marks } = owner;
   const placed = usePlaced(timeline);
-  if (marks.list.value.length === 0) return null;
+  const { topPx } = timeline.layout.value;
+  if (!timeline.stack.hasMarks) return null;
   return (
-    <div class="tv-marks">
+    <div
+      class="tv-marks"
+      style={{ top: `${String(topPx - MARKS_ROW_PX)}px`, height: `${String(MARKS_ROW_PX)}px` }}
+    >
       <button
         type="button"
         class="tv-marks-title"
@@ -74,7 +85,7 @@ export function MarksRow({ timeline }: { timeline: Timeline }): VNode | null {
       >
         Marks
       </button>
-      <div class="tv-marks-row">
+      <div class="tv-marks-row" style={{ width: `${String(timeline.camera.widthPx)}px` }}>
         {placed.map(({ mark, index, left, width }) => (
           <button
             key={index}
@@ -88,7 +99,7 @@ export function MarksRow({ timeline }: { timeline: Timeline }): VNode | null {
             aria-label={`Mark ${describe(mark, index)}`}
             title={`${describe(mark, index)}${mark.note ? `\n${mark.note}` : ''}`}
             onClick={() => {
-              goToMark(timeline, mark);
+              goToMark(owner, mark);
             }}
             onKeyDown={(event) => {
               if (event.key === 'Delete' || event.key === 'Backspace') marks.remove(index);

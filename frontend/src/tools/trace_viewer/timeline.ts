@@ -89,7 +89,7 @@ export class Timeline {
   });
 
   constructor(
-    private readonly scroller: HTMLElement,
+    readonly scroller: HTMLElement,
     host: HTMLElement,
     private fetch: Fetch,
     renderer?: 'webgl' | 'canvas2d',

@@ -3,11 +3,11 @@
  * without events in the window are hidden if the user wants so.
  */
 
-import { effect, signal, type Signal } from '@preact/signals';
+import { effect, signal, untracked, type Signal } from '@preact/signals';
 import { readTable } from '../../api/declared';
 import { TRACE_VIEWER } from '../../api/tables/trace_viewer';
 import type { Payload } from '../../api/types';
-import { RULER_PX, STEP_ROW_PX } from '../../canvas/overlay';
+import { headerPx, RULER_PX } from '../../canvas/overlay';
 import type { Viewport } from '../../canvas/viewport';
 import { layoutTracks, maxPinScroll, type Layout, type TrackPlace } from './layout';
 import type { TraceFacts } from './model';
@@ -17,6 +17,7 @@ import { arrange, PLAIN, type TrackView } from './track_view';
 interface Around {
   readonly facts: Signal<TraceFacts | null>;
   readonly camera: { readonly settled: Signal<Viewport> };
+  readonly marks: { readonly list: Signal<readonly unknown[]> };
   readonly loader: { readonly refusal: Signal<unknown> };
   ask(question: 'active', params: Record<string, string>, abort: AbortSignal): Promise<Payload>;
   /** The layout changed. */
@@ -35,13 +36,23 @@ export class TrackStack {
   private active: ReadonlySet<number> | null = null;
   private heightPx = Number.POSITIVE_INFINITY;
   private abort = new AbortController();
-  private readonly stopHiding: () => void;
+  private readonly undo: readonly (() => void)[];
+  /** Whether there is a row of marks below the ruler. */
+  hasMarks = false;
 
   constructor(private readonly around: Around) {
-    this.stopHiding = effect(() => {
+    const stopHiding = effect(() => {
       const { startPs, endPs } = around.camera.settled.value;
       if (this.view.value.hidesEmpty && around.facts.value) void this.findActive(startPs, endPs);
     });
+    const stopMaking = around.marks.list.subscribe((marks) => {
+      if (marks.length > 0 === this.hasMarks) return;
+      this.hasMarks = marks.length > 0;
+      untracked(() => {
+        this.layOut();
+      });
+    });
+    this.undo = [stopHiding, stopMaking];
   }
 
   /** Whether there is a row of steps above the ruler. */
@@ -92,7 +103,7 @@ export class TrackStack {
   private layOut(): void {
     const view = this.view.value;
     const shown = arrange(this.around.facts.value?.tracks ?? [], view, this.active);
-    const topPx = RULER_PX + (this.hasSteps ? STEP_ROW_PX : 0);
+    const topPx = headerPx(this.hasSteps, this.hasMarks);
     this.layout.value = layoutTracks(shown, view, topPx, this.heightPx);
     this.scrollPins(0);
     this.around.refresh();
@@ -116,7 +127,7 @@ export class TrackStack {
   }
 
   dispose(): void {
-    this.stopHiding();
+    for (const each of this.undo) each();
     this.abort.abort();
   }
 }

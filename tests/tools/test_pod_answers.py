@@ -66,7 +66,8 @@ def test_equal_cores_are_answered_in_one_sentence_without_an_excuse(tmp_path: Pa
     # copies are awaited.
     assert (
         payload.verdict.text
-        == "All 4 cores do the same work: of 5.90 ms captured on each, 71.2% is waiting for copies."
+        == "All 4 cores do the same work: of the 5.90 ms from the first to the last operation of any core, "
+        "71.2% is waiting for copies on each."
     )
     assert payload.verdict.level == "warn"
     assert "straggler" not in payload.verdict.text

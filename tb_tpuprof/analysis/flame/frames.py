@@ -21,7 +21,7 @@ from tb_tpuprof.analysis.diagnosis.torch_files import package_of
 from tb_tpuprof.analysis.events.line_contexts import nearest
 from tb_tpuprof.analysis.events.names import PYTORCH_NAMESPACES, UNKNOWN, is_explicit_step, parse_op
 from tb_tpuprof.analysis.events.planes import planes
-from tb_tpuprof.analysis.events.python_frames import Kind, frame_of
+from tb_tpuprof.analysis.events.python_frames import Kind, frame_of, is_capture
 from tb_tpuprof.analysis.events.stat_rows import marked
 from tb_tpuprof.analysis.events.text_cache import text_cache
 from tb_tpuprof.analysis.events.waiting import is_waiting
@@ -121,6 +121,8 @@ def frames(trace: Trace, tree: Stacks) -> Frames:
     waits &= ~is_users
     waiting = nearest(above, waits | is_users)
     family[(waiting >= 0) & waits[waiting]] = Family.WAITING
+    captures = _by_name(trace, metadata, is_capture)  # not the user's, whoever calls the profiler
+    family[nearest(above, captures) >= 0] = Family.RUNTIME
     mark_steps = _mark_steps(trace, metadata)
     named = (is_users & ~are_nameless(trace, metadata)) | ((origin == Origin.ANNOTATION) & ~mark_steps)
     user = nearest(above, named)

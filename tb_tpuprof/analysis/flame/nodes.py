@@ -240,12 +240,15 @@ def merged_nodes(parts: Sequence[Sequence[Node]]) -> list[Node]:
 def functions(tree: Stacks, found: Frames, strings: Strings, groups: Sequence[int]) -> list[Function]:
     """The functions of some groups with most time, the user's by time with the library calls that they make,
     others by their own.
+
+    A kernel and its launch on the host may have one name: they are two functions, whose times do not add up.
     """
     is_shown = _are_in(tree, groups)
-    distinct = marked(tree.name, len(strings))
+    names = marked(tree.name, len(strings))
     number = np.zeros(len(strings), np.int64)
-    number[distinct] = np.arange(len(distinct))
-    code = number[tree.name]
+    number[names] = np.arange(len(names))
+    distinct = np.repeat(names, 2)
+    code = 2 * number[tree.name] + (found.family == Family.OPERATION)
     own = _by_code(code, tree.own_ps * is_shown, len(distinct))
     users = np.where(is_shown & np.isin(found.family, OWN_FAMILIES), found.user, -1)
     charged = np.flatnonzero(users >= 0)
@@ -334,10 +337,10 @@ def outermost_of(tree: Stacks, nodes: npt.NDArray[np.intp]) -> npt.NDArray[np.bo
 
 
 def merged_functions(parts: Sequence[Sequence[Function]]) -> list[Function]:
-    """The functions of several hosts by name."""
-    by_name: dict[str, Function] = {}
+    """The functions of several hosts by name; kernels and their launches apart."""
+    by_name: dict[tuple[str, bool], Function] = {}
     for one in (one for part in parts for one in part):
-        total = by_name.setdefault(one.name, one)
+        total = by_name.setdefault((one.name, one.family == Family.OPERATION), one)
         if total is one:
             continue
         for name in ("own_ps", "with_calls_ps", "waiting_ps", "total_ps", "calls"):

@@ -37,7 +37,9 @@ from tb_tpuprof.tools.overview_page.verdict import INPUT_TOOL, most_waiting, ver
 from tb_tpuprof.tools.payload import Diagnostic, Payload, Table, Verdict
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.why import diagnosis
+from tb_tpuprof.units import format_fraction, format_time
 
+_SMALL_PART = 0.5  # of the capture
 _MAY_BE_INPUT = ("input", "other")  # idle time may be untraced waiting for data
 # Causes on which the framework's advice says more than the finding's own fix.
 _ADVISED = {
@@ -110,11 +112,27 @@ def _with_details(job_finding: Finding, run: Run, hosts: tuple[str, ...]) -> Fin
         job_finding = verdict_by_category(
             job_finding, categories, run.ops.compiled.busy_ps, _device_idle(run.facts)
         )
+        job_finding = replace(job_finding, details=(*_short_run(run.facts), *job_finding.details))
     loader = loader_sentence([part.loader for part in run.parts], hosts)
     return (
         replace(job_finding, details=(loader, *job_finding.details))
         if loader and job_finding.category in ("input", "other")
         else job_finding
+    )
+
+
+def _short_run(facts: RunFacts) -> tuple[str, ...]:
+    """A note that the devices ran for a small part of the capture only, since idle times and rates refer to
+    that part.
+    """
+    spans = [host.devices.union_span_ps for host in facts.hosts]
+    longest_ps = max(spans, default=0)
+    if not longest_ps or longest_ps > _SMALL_PART * facts.capture_ps:
+        return ()
+    part = format_fraction(longest_ps / facts.capture_ps)
+    return (
+        f"The capture is {format_time(facts.capture_ps)} long, but only {format_time(longest_ps)} ({part}) "
+        f"lie between the {facts.kind}'s first and last operation: idle time and rates refer to these.",
     )
 
 

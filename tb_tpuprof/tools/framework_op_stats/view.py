@@ -277,8 +277,8 @@ def _largest_type(ops: OpMetrics) -> tuple[str, ...]:
     share = format_fraction(sum(times) / ops.busy_ps)
     if name == "Unknown":
         return (
-            f"{len(times):,} operations ({format_time(sum(times))}, {share}) have no type: the trace does not "
-            "name the framework operations that they come from.",
+            f"{len(times):,} operations ({format_time(sum(times))}, {share}) have no type: the trace does "
+            "not name the framework operations that they come from.",
         )
     time = format_time(sum(times))
     return (f"The most expensive type is `{name}`: {len(times):,} operations, {time}, {share}.",)

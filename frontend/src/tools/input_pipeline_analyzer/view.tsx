@@ -148,7 +148,9 @@ function HostSide({ payload }: { payload: Payload }): VNode {
       breakdown={breakdown}
       timeOf="Self time of operations of this kind"
       shareOf="Share of the input pipeline's time"
-      empty={hasInputOps(payload) ? ONLY_WAITS : note.includes('wait in Python') ? PYTHON_WAITS : NO_INPUT_OPS}
+      empty={
+        hasInputOps(payload) ? ONLY_WAITS : note.includes('wait in Python') ? PYTHON_WAITS : NO_INPUT_OPS
+      }
     />
   );
 }

@@ -172,6 +172,29 @@ function sumOf(widths: readonly number[]): number {
 }
 
 /**
+ * The columns that have room without scrolling: the last ones are left out first, since columns stand in order
+ * of their use; never the first one and those in `kept`.
+ */
+export function columnsWithRoom(
+  columns: readonly TableColumn[],
+  natural: ReadonlyMap<string, ColumnWidth>,
+  roomPx: number,
+  kept: ReadonlySet<string>,
+): readonly TableColumn[] {
+  if (!roomPx) return columns;
+  const widthOf = ({ name }: TableColumn): number => (natural.get(name) ?? NO_WIDTH).narrow;
+  let missing = sumOf(columns.map(widthOf)) - roomPx;
+  const left = new Set<string>();
+  for (let i = columns.length - 1; i > 0 && missing > 0; i--) {
+    const column = columns[i] as TableColumn;
+    if (kept.has(column.name)) continue;
+    left.add(column.name);
+    missing -= widthOf(column);
+  }
+  return left.size ? columns.filter(({ name }) => !left.has(name)) : columns;
+}
+
+/**
  * Fits the columns into the room. Spare room goes to texts. Where it is short, titles take two lines and long
  * texts are shortened, far if the table must not scroll (`mayShrink`); numbers keep their width.
  */

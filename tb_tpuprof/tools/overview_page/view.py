@@ -165,7 +165,9 @@ def _recommendations(job_finding: Finding, run: Run, why: Diagnosis, verdict: Ve
     if is_diagnosed:
         category = _ADVISED.get(why.top.cause, "") if why.top else ""
     texts = framework_advice(category, run.facts, calls) if category or not (is_diagnosed and why.top) else ()
-    rows = [("advice", text, "") for text in (*texts, *job_finding.advice)]
+    # Without steps the advice of the verdict is about its main sentence, not about what may help besides.
+    advice = (*texts, *job_finding.advice) if len(run.steps) else (*job_finding.advice, *texts)
+    rows = [("advice", text, "") for text in advice]
     linked = {step.tool for step in verdict.next}
     may_be_input = category in _MAY_BE_INPUT and run.steps.fraction("input") > 0
     if may_be_input and INPUT_TOOL not in linked:

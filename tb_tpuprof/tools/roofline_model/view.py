@@ -205,8 +205,8 @@ def roofs_table(peaks: Roofs) -> Table:
             "bytes_per_s": bandwidth,
             "ridge_flops_per_byte": ridge,
         },
-        f"peaks of one device; compute from {peaks.sources[0] or 'unknown source'}; memory from "
-        f"{peaks.sources[1] or 'unknown source'}"
+        f"peaks of one device; compute from {peaks.short_sources[0] or 'unknown source'}; memory from "
+        f"{peaks.short_sources[1] or 'unknown source'}"
         if any(peaks.sources)
         else "",
     )

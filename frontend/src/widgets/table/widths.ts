@@ -14,7 +14,7 @@ const MIN_PX = 48;
 /** Texts are not shortened below this, or below half of it where a table must not scroll sideways. */
 const LEGIBLE_TEXT_PX = 120;
 /** Names in the fixed-width font say what a row is. */
-const LEGIBLE_NAME_PX = 160;
+const LEGIBLE_NAME_PX = 230;
 /** Titles take two lines before texts become shorter than this. */
 const EASY_TEXT_PX = 260;
 /** A bar next to a fraction's number. */

@@ -177,9 +177,17 @@ def _are_operations(trace: Trace, metadata: npt.NDArray[np.int64]) -> npt.NDArra
 
 
 def _wait(trace: Trace, metadata: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Whether names are those of events that wait: for an asynchronous operation, or for tf.data."""
+    """Whether names are those of events that wait: for an asynchronous operation, for tf.data, or for a place
+    in a device's queue.
+    """
     return _by_name(
-        trace, metadata, lambda text: is_waiting("", text) or text[:15].lower() == "iteratorgetnext"
+        trace,
+        metadata,
+        lambda text: (
+            is_waiting("", text)
+            or text[:15].lower() == "iteratorgetnext"
+            or text == "Acquire semaphore"
+        ),
     )
 
 

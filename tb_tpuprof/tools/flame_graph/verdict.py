@@ -86,8 +86,11 @@ def _of_operations(flame: Flame, functions: Sequence[Function]) -> Verdict:
     has_frames = any(one.is_users and label_of(one.name).file for one in functions)
     framework = sum_software([software(host.trace) for host in flame.hosts]).framework
     kind = "operation" if largest.family in operations else "call"
-    waits = ", in which it only waits" if largest.family == Family.WAITING else ""
-    text = f"The largest {kind} is `{short(largest.name)}`: {_amount(flame, largest.own_ps[0])}{waits}. " + (
+    waits = ", which only waits" if largest.family == Family.WAITING else ""
+    where = _only_device(flame) if largest.family in operations else ""
+    text = (
+        f"The largest {kind}{where} is `{short(largest.name)}`{waits}: {_amount(flame, largest.own_ps[0])}. "
+    ) + (
         "No function of your code takes 1% or more."
         if has_frames
         else "The trace has no Python calls on these threads, so none of your functions can be named."
@@ -100,6 +103,13 @@ def _of_operations(flame: Flame, functions: Sequence[Function]) -> Verdict:
         () if has_frames else (f"To see the functions of your code, record Python calls: `{option}`.",),
         (NextStep("Show it on its own", "flame_graph", {"function": largest.name}),),
     )
+
+
+def _only_device(flame: Flame) -> str:
+    """Names the device whose operations are shown, if the trace has others."""
+    shown = {flame.groups[group].section for group in flame.shown if flame.groups[group].is_device}
+    known = {group.section for group in flame.groups if group.is_device}
+    return f" on {min(shown)}" if len(shown) == 1 and len(known) > 1 else ""
 
 
 def short(name: str) -> str:

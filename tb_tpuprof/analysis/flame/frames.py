@@ -69,11 +69,12 @@ OWN_FAMILIES = (Family.YOURS, Family.LIBRARY, Family.WAITING)
 @dataclass(frozen=True)
 class Frames:
     """By node: its family, and the innermost function or annotation of the user's own code around it, itself
-    included (-1 for none). Annotations that mark steps are none.
+    included (-1 for none). Annotations that mark steps are none. `is_device`: whether a device ran it.
     """
 
     family: npt.NDArray[np.uint8]
     user: Int32s
+    is_device: npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ def frames(trace: Trace, tree: Stacks) -> Frames:
     user = nearest(above, named)
     user = np.where(user >= 0, user, nearest(above, is_users))
     # A step's own time, outside of frames, may be a call that was not recorded (`steps/waits.py`).
-    return Frames(family, np.where(mark_steps, -1, user).astype(np.int32))
+    return Frames(family, np.where(mark_steps, -1, user).astype(np.int32), is_device)
 
 
 def _origins(trace: Trace, tree: Stacks) -> npt.NDArray[np.uint8]:
@@ -184,9 +185,7 @@ def _wait(trace: Trace, metadata: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_
         trace,
         metadata,
         lambda text: (
-            is_waiting("", text)
-            or text[:15].lower() == "iteratorgetnext"
-            or text == "Acquire semaphore"
+            is_waiting("", text) or text[:15].lower() == "iteratorgetnext" or text == "Acquire semaphore"
         ),
     )
 

@@ -87,7 +87,7 @@ def _of_operations(flame: Flame, functions: Sequence[Function]) -> Verdict:
     framework = sum_software([software(host.trace) for host in flame.hosts]).framework
     kind = "operation" if largest.family in operations else "call"
     waits = ", which only waits" if largest.family == Family.WAITING else ""
-    where = _only_device(flame) if largest.family in operations else ""
+    where = _device_of(flame, largest)
     text = (
         f"The largest {kind}{where} is `{short(largest.name)}`{waits}: {_amount(flame, largest.own_ps[0])}. "
     ) + (
@@ -105,11 +105,12 @@ def _of_operations(flame: Flame, functions: Sequence[Function]) -> Verdict:
     )
 
 
-def _only_device(flame: Flame) -> str:
-    """Names the device whose operations are shown, if the trace has others."""
-    shown = {flame.groups[group].section for group in flame.shown if flame.groups[group].is_device}
-    known = {group.section for group in flame.groups if group.is_device}
-    return f" on {min(shown)}" if len(shown) == 1 and len(known) > 1 else ""
+def _device_of(flame: Flame, largest: Function) -> str:
+    """Names the device that ran an operation, if only one of several is shown."""
+    devices = {i: group.section for i, group in enumerate(flame.groups) if group.is_device}
+    shown = {devices[i] for i in flame.shown if i in devices}
+    is_one_of_several = len(shown) == 1 and len(set(devices.values())) > 1
+    return f" on {min(shown)}" if largest.is_device and is_one_of_several else ""
 
 
 def short(name: str) -> str:

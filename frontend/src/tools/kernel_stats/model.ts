@@ -75,10 +75,10 @@ export const ORDER: readonly KernelColumn[] = [
   'fraction',
   'n_occurrences',
   'avg_ps',
+  'max_ps',
   'uses_tensor_cores',
   'occupancy_fraction',
   'is_tensor_core_eligible',
-  'max_ps',
 ];
 
 const HIDDEN_AT_FIRST: readonly KernelColumn[] = [

@@ -78,6 +78,13 @@ def expression_texts(session: Session, compiled: CompiledOps, rows: npt.NDArray[
     return result
 
 
+def title_of(ops: HloOps, row: int) -> str:
+    """An operation's name for sentences: with its program's, if several programs have one of that name."""
+    programs = ops.program[ops.name.codes == ops.name.codes[row]]
+    of_program = f" of `{ops.programs[int(ops.program[row])]}`" if len(np.unique(programs)) > 1 else ""
+    return f"`{ops.name[row]}`{of_program}"
+
+
 def diagnostics_of(session: Session, compiled: CompiledOps) -> tuple[Diagnostic, ...]:
     """Notices about the traces, the peaks, and operations whose work is unknown."""
     notices = [notice for notices in session.map(trace_notices, compiled.hosts) for notice in notices]

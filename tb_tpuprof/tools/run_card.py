@@ -57,7 +57,7 @@ def run_card(session: Session) -> RunCard:
     devices = sum_hardware([part for part, _ in parts])
     framework = sum_software([part for _, part in parts]).framework
     return RunCard(
-        (devices.model or devices.device) if devices.n_devices else "CPU",
+        devices.title if devices.n_devices else "CPU",
         devices.n_devices if is_whole else 0,
         "" if framework == UNKNOWN else framework,
         damaged,

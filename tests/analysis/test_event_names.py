@@ -27,6 +27,12 @@ from tests.golden_files import demo_runs
         ),
         ("jit(f)/add_1:", Op("jit(f)/add_1", "add", event_names.JAX)),
         ("model/Add_1:", Op("model/Add_1", "Add", event_names.TENSORFLOW)),
+        (
+            "jit(f)/aten::mean.dim/reduce_sum:",
+            Op("jit(f)/aten::mean.dim/reduce_sum", "reduce_sum", event_names.JAX),
+        ),
+        ("jit(f)/aten::add.Tensor/x:add", Op("jit(f)/aten::add.Tensor/x", "add", event_names.JAX)),
+        ("jit(f)/aten::mean", Op("jit(f)/aten::mean", "")),
         ("Iterator::Root::Map", Op("Iterator::Root::Map", "Dataset", event_names.TF_DATA)),
         ("MemcpyHtoD", Op("MemcpyHtoD", "MemcpyHToD", event_names.MEMCPY)),
         ("ExecutorState::Process", Op("ExecutorState::Process", "")),

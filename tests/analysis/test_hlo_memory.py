@@ -260,7 +260,7 @@ def test_advice_names_padding_donation_and_types_with_what_they_save() -> None:
         in found[0].text
     )
     assert "bfloat16" in found[1].text
-    assert "1 of the program's parameters (3) have the size of results" in found[2].text
+    assert "parameter 3 has the size of a result, which can then reuse its memory" in found[2].text
 
 
 def test_padded_dimensions_are_named() -> None:

@@ -29,9 +29,20 @@ def test_rows_verdict_and_pies(page: Page, server: Server) -> None:
         "triton_poi_fused_add_0 takes the most time: 840 µs"
     )
     expect(table.locator("tbody tr[data-at]")).to_have_count(len(KERNELS))
-    expect(table.locator("tbody tr[data-at]").first).to_contain_text("Triton")
     expect(frame_of(page).locator(".donut")).to_have_count(2)
     expect(frame_of(page).locator(".donut").last).to_contain_text("cuBLAS")
+
+
+def test_a_column_without_room_is_left_out_until_it_is_chosen(page: Page, server: Server) -> None:
+    first = open_table(page, server).locator("tbody tr[data-at]").first
+    expect(first).to_contain_text("840")
+    expect(first).not_to_contain_text("Triton")
+    frame_of(page).get_by_role("button", name="Columns (").click()
+    frame_of(page).get_by_role("group", name="Columns to show").get_by_text("Library").click()
+    expect(first).to_contain_text("Triton")
+    page.reload()
+    reloaded = frame_of(page).get_by_role("grid", name="Kernels").locator("tbody tr[data-at]").first
+    expect(reloaded).to_contain_text("Triton", timeout=30_000)
 
 
 def test_groups_are_in_the_link_and_lead_to_their_launches(page: Page, server: Server) -> None:

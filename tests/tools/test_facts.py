@@ -6,9 +6,10 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
-from tb_tpuprof.analysis.overview.facts import RunFacts, run_facts
+from tb_tpuprof.analysis.overview.facts import RunFacts, longest_gap, run_facts
 from tb_tpuprof.analysis.overview.summary import summary
 from tb_tpuprof.ingest.opening import trace_of_bytes
 from tb_tpuprof.tools import facts as notes
@@ -53,3 +54,18 @@ def test_the_number_of_steps_says_what_it_leaves_out(is_disjoint: bool, n_trimme
         common=SimpleNamespace(steps=steps, is_disjoint=is_disjoint, rows=facts.common.rows),
     )
     assert notes._step_times(run)["n_steps"].note == note  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("spans", "gap"),
+    [
+        ([(40, 45), (0, 10), (12, 30), (14, 20)], (30, 40)),  # the longer span still covers 20 to 30
+        ([(0, 5), (8, 9), (12, 13)], (5, 8)),  # the first of two equal ones
+        ([(0, 5), (5, 9)], (0, 0)),
+        ([(0, 5)], (0, 0)),
+        ([], (0, 0)),
+    ],
+)
+def test_the_longest_gap_is_covered_by_no_span(spans: list[tuple[int, int]], gap: tuple[int, int]) -> None:
+    start, end = (np.array([span[side] for span in spans], np.int64) for side in (0, 1))
+    assert longest_gap(start, end) == gap

@@ -18,7 +18,8 @@ from tb_tpuprof.session import Session
 from tb_tpuprof.tools import get_tool
 from tb_tpuprof.tools.payload import Payload
 from tb_tpuprof.tools.why import diagnosis
-from tests.builders import PS, drawing
+from tb_tpuprof.trace.trace import Trace
+from tests.builders import PS, DrawnEvent, DrawnPlane, build, drawing
 from tests.golden_files import demo_runs
 from tests.plain_protobuf import plain_fields
 from tests.tools.drawn_session import session_of
@@ -196,6 +197,30 @@ def test_without_python_calls_the_verdict_says_how_to_record_them() -> None:
     assert verdict is not None
     assert "The largest call is `PjitFunction(step)`: 23.0 µs (71.9%)." in verdict.text
     assert "`python_tracer_level=1`" in verdict.details[0]
+
+
+def test_the_device_is_named_where_one_of_several_is_shown_and_ran_the_operation() -> None:
+    def gpu(number: int, duration: int) -> DrawnPlane:
+        return DrawnPlane(
+            f"/device:GPU:{number}", {"Stream #1": [DrawnEvent("void f<float>(int)", 9 * PS, duration * PS)]}
+        )
+
+    launch = [DrawnEvent("PjitFunction(g)", 0, 8 * PS), DrawnEvent("void f<float>(int)", PS, 2 * PS)]
+    planes = [DrawnPlane("/host:CPU", {"main": launch}), gpu(0, 7), gpu(1, 31)]
+    text = {n: _text(build(planes[:n])) for n in (2, 3)}
+    assert text[2].startswith("The largest operation is `void f<float>(int)`: 7.00 µs")
+    assert text[3].startswith("The largest operation on GPU:1 is `void f<float>(int)`: 31.0 µs")
+    of_kernel = run(session_of(build(planes)), "function", function="void f<float>(int)")
+    assert of_kernel.scalars["self_ps"].value == (7 + 31) * PS  # without the launch
+    waits = [DrawnEvent("PjitFunction(g)", 0, 90 * PS), DrawnEvent("Acquire semaphore", PS, 80 * PS)]
+    waiting = _text(build([DrawnPlane("/host:CPU", {"main": waits}), gpu(0, 7), gpu(1, 31)]))
+    assert waiting.startswith("The largest operation is `Acquire semaphore`, which only waits: 80.0 µs")
+
+
+def _text(trace: Trace) -> str:
+    verdict = run(session_of(trace)).verdict
+    assert verdict is not None
+    return verdict.text
 
 
 def test_a_function_from_both_sides(session: Session) -> None:

@@ -125,7 +125,35 @@ def test_operations_without_a_type_are_not_called_a_type() -> None:
     )
     payload = TOOL.run(session, None, {})
     assert payload.verdict
-    assert payload.verdict.details == ("12 operations (5.07 min, 96.5%) have no type in the trace.",)
+    assert payload.verdict.details == (
+        "12 operations (5.07 min, 96.5%) have no type: the trace does not name the framework operations that "
+        "they come from.",
+    )
+
+
+def test_waiting_comes_before_the_operation_that_waits_longest() -> None:
+    stats = {
+        name: {"program_id": 1, "symbol_id": i, "hlo_category": category}
+        for i, (name, category) in enumerate(
+            [("copy-done.1", "copy-done"), ("copy-done.2", "copy-done"), ("add.3", "loop fusion")], 1
+        )
+    }
+    events = [
+        DrawnEvent("copy-done.1", 0, 5 * PS),
+        DrawnEvent("copy-done.2", 6 * PS, 3 * PS),
+        DrawnEvent("add.3", 10 * PS, 2 * PS),
+    ]
+    plane = DrawnPlane("/device:TPU:0", {"XLA Ops": events}, {}, stats)
+    verdict = TOOL.run(session_of(build([plane])), None, {}).verdict
+    assert verdict is not None
+    assert verdict.text == (
+        "80.0% of the operations' time on the TPU is waiting for asynchronous copies (`copy-done`): 8.00 µs. "
+        "`copy-done.1` takes the most time on the device: 5.00 µs, 50.0% of the time of all operations."
+    )
+    assert verdict.details == (
+        "3 operations (10.0 µs, 100%) have no type: the trace does not name the framework operations that they "
+        "come from.",
+    )
 
 
 def test_idle_time_is_unknown_where_operations_overlap(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -187,3 +187,25 @@ def test_without_compiled_operations_it_says_why() -> None:
     assert "XLA compiled" in TOOL.available(session).reason
     with pytest.raises(ToolUnavailable):
         TOOL.run(session, None, {})
+
+
+def test_programs_without_hlo_have_the_names_of_their_runs() -> None:
+    number = 14_478_353_077_513_490_656  # above 2^63: the trace keeps it as a negative number
+    names = ("add.1", "mul.2", "sub.3")
+    programs = (number - 2**64, 8, 9)
+    stats: dict[str, Stats] = {
+        name: {"program_id": program, "symbol_id": i, "hlo_category": "loop fusion"}
+        for i, (name, program) in enumerate(zip(names, programs, strict=True), 1)
+    }
+    lines = {
+        "XLA Ops": [DrawnEvent(name, i * 3 * US, (i + 1) * US) for i, name in enumerate(names)],
+        "XLA Modules": [
+            DrawnEvent(f"jit_step({number})", 0, 2 * US),
+            DrawnEvent("jit_f(x)(8)", 3 * US, 2 * US),
+            DrawnEvent("jit_loss", 6 * US, 3 * US),
+        ],
+    }
+    session = session_of(build([DrawnPlane("/device:TPU:0", lines, {}, stats)]))
+    shown = cells(TOOL.run(session, None, {}))
+    titles = dict(zip(shown["op"], shown["program"], strict=True))
+    assert titles == {"add.1": f"jit_step({number})", "mul.2": "8", "sub.3": "9"}

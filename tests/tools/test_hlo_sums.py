@@ -96,7 +96,7 @@ def test_waiting_is_no_headroom(session: Session) -> None:
     """At the roofline a copy would not be waited for less: the operation to look at is one that works."""
     verdict = roofline_model.TOOL.run(session, None, {}).verdict
     assert verdict
-    assert "`fusion.1` (loop fusion) has the largest headroom" in verdict.details[0]
+    assert "`fusion.1` of `0` (loop fusion) has the largest headroom" in verdict.details[0]
 
 
 def test_sums_over_cores_are_called_so(session: Session) -> None:

@@ -254,3 +254,22 @@ def test_hosts_of_a_tpu_job_are_aligned_and_the_worst_named(tmp_path: Path) -> N
     assert payload.verdict.details[0].startswith(
         "synthetic-tpu-1 waits most and is highly input-bound: 300 µs (30.0%)"
     )
+
+
+def test_stages_that_only_wait_are_said_to_and_not_called_untraced() -> None:
+    trace = drawing(
+        """
+        main  [train                                           ] [train                                           ]
+        main   [Iterator::Prefetch                  ] [Mul:Mul]   [Iterator::Prefetch                  ] [Mul:Mul]
+        main    [Iterator::Prefetch::Generator    ]                [Iterator::Prefetch::Generator    ]
+        """,
+        {"train": [{"_r": 1, "step_num": 4}, {"_r": 1, "step_num": 5}]},
+    )
+    payload = TOOL.run(session_of(trace), None, {})
+    assert table(payload, "input_ops")["category"] == ["Waiting", "Waiting"]
+    reason = "the traced stages only wait for others; no work on input was traced"
+    assert payload.scalars["host_input_ps"].note == reason
+    assert payload.tables["host_categories"].note == f"T{reason[1:]}."
+    nothing = TOOL.run(session_of(computing()), None, {})
+    assert nothing.scalars["host_input_ps"].note == "no input operations were traced"
+    assert nothing.tables["host_categories"].note == "No input operations were traced."

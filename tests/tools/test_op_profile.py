@@ -100,7 +100,7 @@ def test_utilization_is_of_the_time_in_which_operations_run(tpu: Session, tmp_pa
     assert idle.verdict.details[0] == (
         "While operations run they use 5.08% of peak FLOPS and 9.77% of peak HBM: neither is near its limit."
     )
-    assert idle.verdict.details[1].startswith("The devices are idle 5")
+    assert idle.verdict.details[1].startswith("No compiled operation runs for 5")
 
 
 def test_operations_beyond_the_limit_are_counted(cpu: Session) -> None:

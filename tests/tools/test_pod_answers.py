@@ -66,7 +66,8 @@ def test_equal_cores_are_answered_in_one_sentence_without_an_excuse(tmp_path: Pa
     # copies are awaited.
     assert (
         payload.verdict.text
-        == "All 4 cores do the same work: of 5.90 ms captured on each, 71.2% is waiting for copies."
+        == "All 4 cores do the same work: of the 5.90 ms from the first to the last operation of any core, "
+        "71.2% is waiting for copies on each."
     )
     assert payload.verdict.level == "warn"
     assert "straggler" not in payload.verdict.text
@@ -85,7 +86,7 @@ def test_without_steps_nothing_is_called_a_step(tmp_path: Path) -> None:
         if "tep" in title and "tragglers" not in title and title not in _STEPS_OF_STRAGGLERS
     ]
     assert payload.verdict
-    assert "captured" in payload.verdict.details[0]
+    assert "from the first to the last operation of any core" in payload.verdict.details[0]
 
 
 _STEPS_OF_STRAGGLERS = ("Since step", "Job's step", "Saved per step")  # of a table that then has no rows
@@ -183,7 +184,7 @@ def test_gpus_that_are_there_and_gpus_that_work_are_counted_apart_and_idling_has
     assert (payload.scalars["n_chips"].value, payload.scalars["n_cores"].value) == (3, 3)
     idle, union = (float(payload.scalars[name].value or 0) for name in ("idle_fraction", "all_idle_fraction"))
     assert 0 <= union <= idle
-    assert payload.scalars["idle_fraction"].note == "mean per core; traced waits are separate parts"
+    assert payload.scalars["idle_fraction"].note == "mean per GPU; traced waits are separate parts"
 
 
 def test_time_in_which_all_idle_is_less_than_the_mean_of_the_cores(tmp_path: Path) -> None:

@@ -6,11 +6,12 @@ import pytest
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.roofline_model.view import TOOL
-from tests.builders import drawing
+from tests.builders import DrawnEvent, DrawnPlane, Stats, build, drawing
 from tests.golden_files import demo_runs
 from tests.synthetic import Parts, TpuJob, tpu_hosts, tpu_xspace, write_run
 from tests.tools.drawn_session import session_of
-from tests.tools.test_hlo_stats import cells
+from tests.tools.test_hlo_stats import US, cells
+from tests.tools.test_hlo_stats import tpu as drawn_tpu
 
 JOB = TpuJob(Parts(compute=0.5, infeed=0.1, outfeed=0.1, collective=0.2), n_steps=5)
 STEP_PS = JOB.n_cores * JOB.step_ps
@@ -116,3 +117,51 @@ def test_a_cpu_has_points_but_no_roofs() -> None:
 def test_without_compiled_operations_it_says_why() -> None:
     with pytest.raises(ToolUnavailable):
         TOOL.run(session_of(drawing("main [x ]")), None, {})
+
+
+def test_a_collective_has_no_headroom_since_links_limit_it() -> None:
+    def op(category: str, symbol: int, n_bytes: int, program: int = 7) -> Stats:
+        return {"program_id": program, "symbol_id": symbol, "hlo_category": category, "flops": 1,
+                "bytes_accessed": n_bytes}  # fmt: skip
+
+    session = drawn_tpu(
+        {
+            "all-reduce.1": op("all-reduce", 1, 1_000),
+            "all-gather.2": op("all-gather", 2, 1_000),
+            "add.1": op("loop fusion", 3, 2_500),
+            "mul.1": op("loop fusion", 4, 2_000),
+        },
+        [
+            DrawnEvent("all-reduce.1", 0, 9 * US),
+            DrawnEvent("all-gather.2", 10 * US, 8 * US),
+            DrawnEvent("add.1", 20 * US, 5 * US),
+            DrawnEvent("mul.1", 30 * US, 3 * US),
+        ],
+    )
+    verdict = TOOL.run(session, None, {}).verdict
+    assert verdict is not None
+    # At 1 GB/s, 2.50 µs of the 5 are lost in add.1 and 1 µs of the 3 in mul.1, of 25 µs.
+    assert verdict.details == (
+        "`add.1` (loop fusion) has the largest headroom: it runs at 50.0% of its roofline.",
+    )
+    assert "up to 10.0% of the operations' time" in verdict.next[0].text
+
+
+def test_an_operation_that_several_programs_have_is_named_with_its_program() -> None:
+    traces = []
+    for program, duration in ((5, 4 * US), (6, 7 * US), (9, 5 * US)):
+        stats: Stats = {"program_id": program, "symbol_id": 1, "hlo_category": "loop fusion", "flops": 1,
+                        "bytes_accessed": 1_000}  # fmt: skip
+        lines = {
+            "XLA Modules": [DrawnEvent(f"jit_f{program}({program})", 0, duration)],
+            "XLA Ops": [DrawnEvent("add.1", 0, duration)],
+        }
+        peaks: Stats = {"peak_teraflops_per_second": 1.0, "peak_hbm_bw_gigabytes_per_second": 1.0}
+        traces.append(build([DrawnPlane("/device:TPU:0", lines, peaks, {"add.1": stats})]))
+    verdict = TOOL.run(session_of(*traces), None, {}).verdict
+    assert verdict is not None
+    assert verdict.details[0].startswith("`add.1` of `jit_f6(6)` (loop fusion) has the largest headroom")
+    assert verdict.next[0].params == {"program": "jit_f6(6)", "op": "add.1"}
+    alone = TOOL.run(session_of(traces[0]), None, {}).verdict
+    assert alone is not None
+    assert alone.details[0].startswith("`add.1` (loop fusion) has")

@@ -69,6 +69,11 @@ class Hardware:
     model: str = ""
 
     @property
+    def title(self) -> str:
+        """The device's name for sentences and lists: the exact model, if it is known."""
+        return self.model or self.device
+
+    @property
     def peak_source(self) -> str:
         """Where the peaks come from, as one text; empty if no peak is known."""
         compute, memory = self.peak_sources

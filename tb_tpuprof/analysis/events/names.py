@@ -14,6 +14,8 @@ UNKNOWN, TENSORFLOW, JAX, TF_DATA, MEMCPY = range(5)
 _TF_NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_./>-]*")
 _TF_TYPE = re.compile(r"[A-Z_][a-zA-Z0-9_]*")
 _JAX_TYPE = re.compile(r"[a-z_][a-z0-9_]*(\[.*\])?", re.DOTALL)
+# The colon before a type; the two of `aten::mean` belong to a name.
+_BEFORE_TYPE = re.compile(r"(?<!:):(?!:)")
 _GRAPH_LAUNCH = re.compile(r"((cuda|hip|cu)GraphLaunch)\w*( in .*)?", re.DOTALL)
 _FETCH = re.compile(
     r"enumerate\((DataLoader|DataPipe)\)#.*|.*\btorch(data)?/.*(data_?loader|datapipe)\w*\.py\(\d+\): "
@@ -62,6 +64,8 @@ def parse_op(full_name: str) -> Op:
         return Op(full_name, full_name.rpartition("::")[2])
     if name.endswith("Iterator") and name != "MakeIterator" and full_name.startswith("::", len(name)):
         return Op(full_name, "Dataset", TF_DATA)
+    if type_.startswith(":") and "/" in name:  # PyTorch/XLA: `jit(f)/aten::mean.dim/reduce_sum:`
+        name, type_, *_ = (*_BEFORE_TYPE.split(full_name, maxsplit=1), ":")
     if _TF_NAME.fullmatch(name) and _TF_TYPE.fullmatch(type_):
         return Op(name, type_, TENSORFLOW)
     derived = type_ or _NUMBER_SUFFIX.sub("", name.rpartition("/")[2])

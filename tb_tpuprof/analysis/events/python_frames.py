@@ -32,8 +32,10 @@ _WAITS = _set(
     "get block_until_ready synchronize sched_yield TFE_ExecutorWaitForAllPendingNodes"
 )
 _LIBRARY_WAITS = _set(
-    "threading queue queues connection selectors select socket ssl subprocess _base popen_fork synchronize"
+    "threading queue queues connection selectors select socket ssl subprocess _base popen_fork synchronize "
+    "poll"
 )
+_CAPTURES = re.compile(r"\$(?:profiler\.py:\d+ (?:start|stop)_trace|profiler_v2\.py:\d+ (?:start|stop))")
 _LIBRARY = _LIBRARY_WAITS | frozenset(("contextlib", "_bootstrap", "functools", "profiler"))
 # Words in the name of a function or annotation that hands over data, and words that mark it as part of the
 # step whatever its other words are.
@@ -150,3 +152,10 @@ def kind_of(name: str) -> Kind:
 def is_compilation(name: str) -> bool:
     """Whether a host event compiles a program: `backend_compile`, `CpuCompiler::Compile`."""
     return not name.startswith("$") and bool(_COMPILE.match(name))
+
+
+def is_capture(name: str) -> bool:
+    """Whether a host event is the profiler's own work, which no job does when it is not profiled:
+    `$profiler.py:213 stop_trace`.
+    """
+    return _CAPTURES.fullmatch(name) is not None

@@ -21,7 +21,7 @@ from tb_tpuprof.analysis.diagnosis.torch_files import package_of
 from tb_tpuprof.analysis.events.line_contexts import nearest
 from tb_tpuprof.analysis.events.names import PYTORCH_NAMESPACES, UNKNOWN, is_explicit_step, parse_op
 from tb_tpuprof.analysis.events.planes import planes
-from tb_tpuprof.analysis.events.python_frames import Kind, frame_of
+from tb_tpuprof.analysis.events.python_frames import Kind, frame_of, is_capture
 from tb_tpuprof.analysis.events.stat_rows import marked
 from tb_tpuprof.analysis.events.text_cache import text_cache
 from tb_tpuprof.analysis.events.waiting import is_waiting
@@ -69,11 +69,12 @@ OWN_FAMILIES = (Family.YOURS, Family.LIBRARY, Family.WAITING)
 @dataclass(frozen=True)
 class Frames:
     """By node: its family, and the innermost function or annotation of the user's own code around it, itself
-    included (-1 for none). Annotations that mark steps are none.
+    included (-1 for none). Annotations that mark steps are none. `is_device`: whether a device ran it.
     """
 
     family: npt.NDArray[np.uint8]
     user: Int32s
+    is_device: npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -121,12 +122,14 @@ def frames(trace: Trace, tree: Stacks) -> Frames:
     waits &= ~is_users
     waiting = nearest(above, waits | is_users)
     family[(waiting >= 0) & waits[waiting]] = Family.WAITING
+    captures = _by_name(trace, metadata, is_capture)  # not the user's, whoever calls the profiler
+    family[nearest(above, captures) >= 0] = Family.RUNTIME
     mark_steps = _mark_steps(trace, metadata)
     named = (is_users & ~are_nameless(trace, metadata)) | ((origin == Origin.ANNOTATION) & ~mark_steps)
     user = nearest(above, named)
     user = np.where(user >= 0, user, nearest(above, is_users))
     # A step's own time, outside of frames, may be a call that was not recorded (`steps/waits.py`).
-    return Frames(family, np.where(mark_steps, -1, user).astype(np.int32))
+    return Frames(family, np.where(mark_steps, -1, user).astype(np.int32), is_device)
 
 
 def _origins(trace: Trace, tree: Stacks) -> npt.NDArray[np.uint8]:
@@ -175,9 +178,15 @@ def _are_operations(trace: Trace, metadata: npt.NDArray[np.int64]) -> npt.NDArra
 
 
 def _wait(trace: Trace, metadata: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Whether names are those of events that wait: for an asynchronous operation, or for tf.data."""
+    """Whether names are those of events that wait: for an asynchronous operation, for tf.data, or for a place
+    in a device's queue.
+    """
     return _by_name(
-        trace, metadata, lambda text: is_waiting("", text) or text[:15].lower() == "iteratorgetnext"
+        trace,
+        metadata,
+        lambda text: (
+            is_waiting("", text) or text[:15].lower() == "iteratorgetnext" or text == "Acquire semaphore"
+        ),
     )
 
 

@@ -59,6 +59,8 @@ def function_sides(
     `windows`: those of the tree, and those of all steps.
     """
     nodes = np.flatnonzero(tree.name == _string_id(trace, tree, name))
+    is_device = found.is_device[nodes]
+    nodes = nodes[is_device] if is_device.any() else nodes  # a kernel, not its launch on the host
     if not len(nodes):
         return None
     outer = nodes[outermost_of(tree, nodes)]

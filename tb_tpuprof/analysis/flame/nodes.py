@@ -67,7 +67,8 @@ class Branch:
 class Function:
     """A function's time in ps for every set of windows. `own_ps`: its own code. `with_calls_ps`: also the
     library functions and waits that it calls, 0 if it is not the user's; `waiting_ps`: the part of it that
-    waits. `total_ps`: with everything that it calls. `by_group`: `with_calls_ps` by group.
+    waits. `total_ps`: with everything that it calls. `by_group`: `with_calls_ps` by group. `is_device`:
+    whether devices ran it.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Function:
     total_ps: list[int]
     calls: list[int]
     caller: str = ""
+    is_device: bool = False
     by_group: dict[int, int] = field(default_factory=dict)
 
 
@@ -264,12 +266,15 @@ def merged_nodes(parts: Sequence[Sequence[Node]]) -> list[Node]:
 def functions(tree: Stacks, found: Frames, strings: Strings, groups: Sequence[int]) -> list[Function]:
     """The functions of some groups with most time, the user's by time with the library calls that they make,
     others by their own.
+
+    A kernel and its launch on the host may have one name: they are two functions, whose times do not add up.
     """
     is_shown = _are_in(tree, groups)
-    distinct = marked(tree.name, len(strings))
+    names = marked(tree.name, len(strings))
     number = np.zeros(len(strings), np.int64)
-    number[distinct] = np.arange(len(distinct))
-    code = number[tree.name]
+    number[names] = np.arange(len(names))
+    distinct = np.repeat(names, 2)
+    code = 2 * number[tree.name] + found.is_device
     own = _by_code(code, tree.own_ps * is_shown, len(distinct))
     users = np.where(is_shown & np.isin(found.family, OWN_FAMILIES), found.user, -1)
     charged = np.flatnonzero(users >= 0)
@@ -291,7 +296,7 @@ def functions(tree: Stacks, found: Frames, strings: Strings, groups: Sequence[in
         Function(
             strings.get(int(distinct[k])), int(found.family[node]), bool(is_user[k]), own[:, k].tolist(),
             with_calls[:, k].tolist(), waiting[:, k].tolist(), total[:, k].tolist(), calls[:, k].tolist(),
-            _caller(tree, found, strings, node), shares,
+            _caller(tree, found, strings, node), bool(found.is_device[node]), shares,
         )
         for k, node, shares in zip(top.tolist(), largest, by_group, strict=True)
     ]  # fmt: skip
@@ -358,10 +363,10 @@ def outermost_of(tree: Stacks, nodes: npt.NDArray[np.intp]) -> npt.NDArray[np.bo
 
 
 def merged_functions(parts: Sequence[Sequence[Function]]) -> list[Function]:
-    """The functions of several hosts by name."""
-    by_name: dict[str, Function] = {}
+    """The functions of several hosts by name; kernels and their launches apart."""
+    by_name: dict[tuple[str, bool], Function] = {}
     for one in (one for part in parts for one in part):
-        total = by_name.setdefault(one.name, one)
+        total = by_name.setdefault((one.name, one.is_device), one)
         if total is one:
             continue
         for name in ("own_ps", "with_calls_ps", "waiting_ps", "total_ps", "calls"):

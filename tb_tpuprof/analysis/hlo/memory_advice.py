@@ -117,11 +117,13 @@ def _donation(module: HloModule, memory: SpaceMemory) -> list[Advice]:
         return []
     shown = ", ".join(map(str, sorted(set(numbers))[:8])) + (" …" if len(set(numbers)) > 8 else "")
     how = " (`jax.jit(…, donate_argnums=…)`)" if _OF_JAX.match(module.info.name) else ""
-    text = (
-        f"Donate inputs that the caller no longer needs{how}: {len(numbers)} of the program's parameters "
-        f"({shown}) have the size of results, which can then reuse their memory."
+    which = (
+        f"parameter {shown} has the size of a result, which can then reuse its memory"
+        if len(numbers) == 1
+        else f"{len(numbers)} of the program's parameters ({shown}) have the size of results, which can then "
+        "reuse their memory"
     )
-    return [Advice(text, saved)]
+    return [Advice(f"Donate inputs that the caller no longer needs{how}: {which}.", saved)]
 
 
 def _n_temporaries(n: int) -> str:

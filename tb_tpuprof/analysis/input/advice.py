@@ -98,7 +98,7 @@ def input_advice(pipeline: InputPipeline, level: str, framework: str = "") -> tu
     `level`: of the verdict on the input; a job that does not wait needs no faster input.
     """
     if level == "good":
-        text = "A faster input pipeline would not make the steps faster: optimize their computation instead."
+        text = "A faster input pipeline would not make the steps faster: see what limits them."
         return (Advice("input", text, "overview_page"),)
     if not pipeline.host_time.total_ps:
         return (

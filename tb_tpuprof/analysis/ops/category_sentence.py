@@ -169,8 +169,22 @@ def verdict_by_category(
     main, why = by_category, (largest,) if is_covered else ()
     if idle and idle.fraction >= _MOSTLY_IDLE:
         return replace(verdict, level="warn", category="other", text=idle.sentence, why=(by_category,))
-    level = "warn" if is_covered and categories.waits_most else verdict.level
-    return replace(verdict, level=level, text=main, why=why)
+    if not (is_covered and categories.waits_most):
+        return replace(verdict, text=main, why=why)
+    advice = (*_waiting_advice(categories), *verdict.advice)
+    return replace(verdict, level="warn", text=main, why=why, advice=advice)
+
+
+def _waiting_advice(categories: OpCategories) -> tuple[str, ...]:
+    """What shortens the wait for copies to and from the host's memory, if these are what the device waits
+    for.
+    """
+    if categories.offload_ps < _MOST * sum(categories.waiting.values()):
+        return ()
+    return (
+        "Offload fewer arrays to the host's memory: the copies take longer than the compute that could hide "
+        "them. Keep on the device what fits there (the memory profile shows how much is free).",
+    )
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -10,6 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.events.memo import once
+from tb_tpuprof.analysis.events.planes import MODULE_LINES, line_events
 from tb_tpuprof.analysis.events.stat_rows import distinct_codes
 from tb_tpuprof.analysis.events.waiting import is_waiting
 from tb_tpuprof.analysis.hlo.cost import ELEMENTWISE, TRANSCENDENTAL
@@ -37,6 +40,8 @@ _FUSIONS = {
 }
 _FORMATTING = frozenset(("copy", "transpose", "reshape", "dynamic-reshape"))
 _ELEMENTWISE = ELEMENTWISE | TRANSCENDENTAL
+_RUN_OF_A_PROGRAM = re.compile(r"[^()]+\((\d{1,20})\)")
+_UNSIGNED = 0xFFFFFFFFFFFFFFFF
 _NO_INTS = np.empty(0, np.int64)
 
 
@@ -217,17 +222,33 @@ def instruction_category(module: HloModule, row: int) -> str:
 
 
 def program_titles(trace: Trace, costs: ProgramCosts, programs: Sequence[int]) -> dict[int, str]:
-    """Titles of programs: `name(id)`, or the id only."""
+    """Titles of programs: `name(id)`, from the HLO, else from the runs on the devices' lines of programs;
+    without a name the id only.
+    """
     titles = {}
     for number in programs:
         program = trace.programs.get(number)
         module = None if program else costs.module(number)
+        unsigned = number & _UNSIGNED
         if program:
             titles[number] = program.title
+        elif module:
+            titles[number] = f"{module.info.name}({unsigned})"
+        else:
+            titles[number] = _titles_of_runs(trace).get(unsigned, str(unsigned))
+    return titles
+
+
+@once
+def _titles_of_runs(trace: Trace) -> dict[int, str]:
+    """Titles of the programs on the lines of programs, by id: `jit_step(56)` of 56."""
+    titles: dict[int, str] = {}
+    for line in range(len(trace.lines)):
+        if trace.line_names[line] not in MODULE_LINES:
             continue
-        titles[number] = (
-            f"{module.info.name}({number & 0xFFFFFFFFFFFFFFFF})"
-            if module
-            else str(number & 0xFFFFFFFFFFFFFFFF)
-        )
+        for row in np.unique(trace.events["metadata"][line_events(trace, line)]).tolist():
+            name = trace.strings.get(int(trace.event_names[row]))
+            match = _RUN_OF_A_PROGRAM.fullmatch(name)
+            if match:
+                titles.setdefault(int(match[1]) & _UNSIGNED, name)
     return titles

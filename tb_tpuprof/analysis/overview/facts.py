@@ -45,13 +45,15 @@ class DeviceTimes:
     """The devices of one host that ran anything: each one's span and the part of it in which an operation
     ran, in ps.
 
-    `union_span_ps` and `union_busy_ps`: the same for the union of all devices.
+    `union_span_ps` and `union_busy_ps`: the same for the union of all devices. `longest_idle_ps`: start and
+    end of the longest stretch between operations in which no device works; equal if there is none.
     """
 
     span_ps: tuple[int, ...] = ()
     busy_ps: tuple[int, ...] = ()
     union_span_ps: int = 0
     union_busy_ps: int = 0
+    longest_idle_ps: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True)
@@ -226,4 +228,20 @@ def _times(devices: Sequence[tuple[Spans, Spans]]) -> DeviceTimes:
         tuple(int(union_ps(*ops)) for ops, _ in active),
         max(last) - min(first),
         int(union_ps(start, end)),
+        longest_gap(start, end),
     )
+
+
+def longest_gap(start_ps: Int64s, end_ps: Int64s) -> tuple[int, int]:
+    """Start and end of the longest time between some spans that none of them covers, the first of equals;
+    (0, 0) if there is none.
+    """
+    order = np.argsort(start_ps, kind="stable")
+    if len(order) < 2:
+        return 0, 0
+    covered = np.maximum.accumulate(end_ps[order])[:-1]
+    gaps = start_ps[order][1:] - covered
+    longest = int(gaps.argmax())
+    if gaps[longest] <= 0:
+        return 0, 0
+    return int(covered[longest]), int(covered[longest] + gaps[longest])

@@ -131,11 +131,12 @@ def _hidden(pipeline: Pipeline, waits: Waiting, average_ps: float, step_ps: floa
 
 def stage_text(trace: Trace, pipeline: Pipeline, stage: Stage) -> str:
     """A stage with the call that the user wrote for it, and its place: "`ParallelMapV2` (your `map`:
-    `augment`, train.py:31)".
+    `augment`, train.py:31)". TensorFlow itself adds the stages of a device's pipeline.
     """
     call, source = user_call(stage.name), source_of(trace, pipeline)
     place_text = source or position_text(pipeline.stages, pipeline.bottleneck)
-    yours = "" if call in (stage.name, stage.name.lower()) else f"your `{call}`"
+    is_own = pipeline.kind == "Device" or call in (stage.name, stage.name.lower())
+    yours = "" if is_own else f"your `{call}`"
     details = ": ".join(part for part in (yours, place_text) if part)
     return f"`{stage.name}` ({details})" if details else f"`{stage.name}`"
 

@@ -86,8 +86,11 @@ def _of_operations(flame: Flame, functions: Sequence[Function]) -> Verdict:
     has_frames = any(one.is_users and label_of(one.name).file for one in functions)
     framework = sum_software([software(host.trace) for host in flame.hosts]).framework
     kind = "operation" if largest.family in operations else "call"
-    waits = ", in which it only waits" if largest.family == Family.WAITING else ""
-    text = f"The largest {kind} is `{short(largest.name)}`: {_amount(flame, largest.own_ps[0])}{waits}. " + (
+    waits = ", which only waits" if largest.family == Family.WAITING else ""
+    where = _device_of(flame, largest)
+    text = (
+        f"The largest {kind}{where} is `{short(largest.name)}`{waits}: {_amount(flame, largest.own_ps[0])}. "
+    ) + (
         "No function of your code takes 1% or more."
         if has_frames
         else "The trace has no Python calls on these threads, so none of your functions can be named."
@@ -100,6 +103,14 @@ def _of_operations(flame: Flame, functions: Sequence[Function]) -> Verdict:
         () if has_frames else (f"To see the functions of your code, record Python calls: `{option}`.",),
         (NextStep("Show it on its own", "flame_graph", {"function": largest.name}),),
     )
+
+
+def _device_of(flame: Flame, largest: Function) -> str:
+    """Names the device that ran an operation, if only one of several is shown."""
+    devices = {i: group.section for i, group in enumerate(flame.groups) if group.is_device}
+    shown = {devices[i] for i in flame.shown if i in devices}
+    is_one_of_several = len(shown) == 1 and len(set(devices.values())) > 1
+    return f" on {min(shown)}" if largest.is_device and is_one_of_several else ""
 
 
 def short(name: str) -> str:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.device.hardware import Hardware, hardware
 from tb_tpuprof.analysis.events.frameworks import TENSORFLOW, UNKNOWN, software
+from tb_tpuprof.analysis.ops.category_sentence import category_sentence, host_categories, sum_categories
 from tb_tpuprof.analysis.ops.gpu import transfer_ps
 from tb_tpuprof.analysis.ops.metrics import IDLE, NO_OPERATION, OpMetrics
 from tb_tpuprof.analysis.ops.roof_excess import excess_notices, roof_excesses
@@ -69,7 +70,7 @@ class Side:
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """Operations of one, several or all hosts together."""
-    session.map(precompute, hosts, op_stats, host_facts, roof_excesses, roofs, software)
+    session.map(precompute, hosts, op_stats, host_facts, roof_excesses, roofs, software, host_categories)
     ops = sum_op_stats(session.map(op_stats, hosts))
     machine = sum_hardware(session.map(hardware, hosts))
     notices = [notice for of_host in session.map(trace_notices, hosts) for notice in of_host]
@@ -92,7 +93,9 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         },
         _scalars(ops, _summed(session, hosts)),
         with_limits(
-            TOOL.name, _verdict(ops.device, ops.host, _summed(session, hosts)), limits_of(session, hosts)
+            TOOL.name,
+            _verdict(ops.device, ops.host, _summed(session, hosts), _waits(session, hosts)),
+            limits_of(session, hosts),
         ),
         tuple(Diagnostic(n.severity, n.message, n.remedy) for n in notices)
         + _empty(ops.device, ops.host, framework_of(session, hosts)),
@@ -233,8 +236,16 @@ def _summed(session: Session, hosts: tuple[str, ...]) -> str:
     return summed_over(facts)
 
 
-def _verdict(device: OpMetrics, host: OpMetrics, summed: str) -> Verdict | None:
-    """A sentence that says whether one operation or one type of them stands out."""
+def _waits(session: Session, hosts: tuple[str, ...]) -> str:
+    """The sentence of all pages of compiled operations that the devices mostly wait; empty if they do not."""
+    categories = sum_categories(session.map(host_categories, hosts))
+    return category_sentence(categories) if categories.waits_most else ""
+
+
+def _verdict(device: OpMetrics, host: OpMetrics, summed: str, waits: str) -> Verdict | None:
+    """A sentence that says whether one operation or one type of them stands out. `waits`: a sentence that
+    says for what the devices wait.
+    """
     where, ops = ("device", device) if device.busy_ps else ("host", host)
     if not ops.busy_ps:
         return None
@@ -245,6 +256,8 @@ def _verdict(device: OpMetrics, host: OpMetrics, summed: str) -> Verdict | None:
     text = f"`{ops.name[top]}` takes the most time on the {where}: {time}."
     if share < _STANDS_OUT:
         text = f"No single operation stands out on the {where}: `{ops.name[top]}` comes first with {time}."
+    if waits and where == "device":
+        text = f"{waits} {text}"
     next_steps = (NextStep("See it on the timeline", "trace_viewer"),)
     values = {"total_self_time_ps": float(ops.self_ps[top])}
     subject = Subject("ops", "operation", ops.name[top], values)
@@ -273,7 +286,10 @@ def _largest_type(ops: OpMetrics) -> tuple[str, ...]:
             f"{kernels}: their launches were not traced, for example because the capture began after them.",
         )
     if name == "Unknown":
-        return (f"{len(times):,} operations ({format_time(sum(times))}, {share}) have no type in the trace.",)
+        return (
+            f"{len(times):,} operations ({format_time(sum(times))}, {share}) have no type: the trace does "
+            "not name the framework operations that they come from.",
+        )
     time = format_time(sum(times))
     return (f"The most expensive type is `{name}`: {len(times):,} operations, {time}, {share}.",)
 

@@ -13,7 +13,14 @@ from tb_tpuprof.analysis.ops.hlo_record import HloOps, Words, words_of
 from tb_tpuprof.analysis.ops.roofline import LIMITS, NEAR_A_LIMIT, Rates, in_words, rates, ratio
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Params
-from tb_tpuprof.tools.hlo_session import CompiledOps, available, diagnostics_of, expression_texts, find_ops
+from tb_tpuprof.tools.hlo_session import (
+    CompiledOps,
+    available,
+    diagnostics_of,
+    expression_texts,
+    find_ops,
+    title_of,
+)
 from tb_tpuprof.tools.hlo_stats.tables import OPS, SCALARS, SHARES, TABLES, TILES
 from tb_tpuprof.tools.payload import NextStep, Payload, Scalar, Subject, Table, Verdict
 from tb_tpuprof.tools.shares import known_texts, shares_table
@@ -208,10 +215,7 @@ def _verdict(compiled: CompiledOps, speed: Rates, order: Rows) -> Verdict | None
     top = int(order[0])
     share = int(ops.self_ps[top]) / ops.busy_ps
     time = f"{time_of_ops(ops, float(ops.self_ps[top]))}, {format_fraction(share)} of the operations' time"
-    programs = ops.program[ops.name.codes == ops.name.codes[top]]
-    name = f"`{ops.name[top]}`" + (
-        f" of `{ops.programs[int(ops.program[top])]}`" if len(np.unique(programs)) > 1 else ""
-    )
+    name = title_of(ops, top)
     text = f"{name} ({ops.category[top]}) takes the most time: {time}."
     if share < _STANDS_OUT:
         text = f"No single operation stands out: {name} comes first with {time}."

@@ -448,8 +448,8 @@ def breakdown_table(pipeline: InputPipeline) -> Table:
     )
 
 
-def host_categories_table(time: HostTime) -> Table:
-    """The host's time for input by category."""
+def host_categories_table(time: HostTime, why_none: str) -> Table:
+    """The host's time for input by category. `why_none`: why it has none, if so."""
     total = time.total_ps
     times = np.array(time.time_ps)
     note = "Self times of the input operations, summed over all threads."
@@ -463,7 +463,7 @@ def host_categories_table(time: HostTime) -> Table:
             "fraction": times / total if total else np.full(len(times), np.nan),
             "meaning": [_sentence(HOST_PARTS[name][2]) for name in HOST_CATEGORIES],
         },
-        note if total else "No input operations were traced.",
+        note if total else f"{why_none[0].upper()}{why_none[1:]}.",
     )
 
 

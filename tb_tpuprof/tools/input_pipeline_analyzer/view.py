@@ -52,6 +52,7 @@ _LEAST_BADGE = 0.005  # smallest share of waiting that the menu shows
 # Numbers that need no steps.
 _WITHOUT_STEPS = ("n_steps", "host_input_ps", "host_enqueue_fraction")
 _NO_INPUT_OPS = "no input operations were traced"
+_ONLY_WAITS = "the traced stages only wait for others; no work on input was traced"
 _NO_STAGES = "the steps wait in Python; no pipeline stages were traced"
 
 
@@ -80,7 +81,7 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
         {
             "steps": steps_table(pipeline),
             "breakdown": breakdown_table(pipeline),
-            "host_categories": host_categories_table(pipeline.host_time),
+            "host_categories": host_categories_table(pipeline.host_time, _no_host_time(pipeline)),
             "input_ops": input_ops_table(pipeline),
             "advice": _advice_table(advice),
             "hosts": hosts_table(pipeline),
@@ -141,7 +142,7 @@ def _scalars(pipeline: InputPipeline) -> dict[str, Scalar]:
         "other_fraction": step_share(steps, "other", "Idle" if pipeline.cores else "Other"),
         "host_input_ps": Number(
             host.total_ps if host.total_ps else None,
-            "all threads" if host.total_ps else _NO_STAGES if pipeline.judged_steps.waits else _NO_INPUT_OPS,
+            "all threads" if host.total_ps else _no_host_time(pipeline),
         ),
         "host_enqueue_fraction": Number(
             host.enqueue_fraction if host.enqueue_fraction >= 0 else None,
@@ -155,6 +156,13 @@ def _scalars(pipeline: InputPipeline) -> dict[str, Scalar]:
         why = Number(None, step_time_base(pipeline.common))
         result |= {name: why for name in result if name not in _WITHOUT_STEPS}
     return fill_scalars(SCALARS, result)
+
+
+def _no_host_time(pipeline: InputPipeline) -> str:
+    """Why no host spends time on input, if none does."""
+    if len(pipeline.host_input.ops):
+        return _ONLY_WAITS
+    return _NO_STAGES if pipeline.judged_steps.waits else _NO_INPUT_OPS
 
 
 def _verdict(

@@ -179,7 +179,7 @@ def _verdict(
         return Verdict("good", f"`{program.title}` keeps no buffers in {name}.", "", scoped)
     fraction = peak / capacity if capacity else 0.0
     of_capacity = (
-        f", {format_fraction(fraction)} of the {format_bytes(capacity)} of chip memory ({machine.device})"
+        f", {format_fraction(fraction)} of the {format_bytes(capacity)} of chip memory ({machine.title})"
         if capacity
         else ""
     )

@@ -198,8 +198,8 @@ def _verdict(tree: OpTree, compiled: CompiledOps) -> Verdict | None:
     if ops.kind != "CPU" and ops.idle_ps > _IDLES * ops.total_ps:
         level = "warn"
         details.append(
-            f"The devices are idle {format_fraction(ops.idle_ps / ops.total_ps)} of the time between the "
-            "first and the last operation."
+            f"No compiled operation runs for {format_fraction(ops.idle_ps / ops.total_ps)} of the time "
+            "between the first and the last one."
         )
     steps = (
         NextStep("See every operation", "hlo_stats"),

@@ -306,7 +306,7 @@ def _use_scalars(run: Run) -> dict[str, Scalar]:
             rate = (
                 f"{format_value(amount / seconds, unit)} per {device_word(run.facts, 1)}; " if seconds else ""
             )
-            note = f"{rate}the peak of {machine.device} is unknown; set it with {PEAKS_VARIABLE}"
+            note = f"{rate}the peak of {machine.title} is unknown; set it with {PEAKS_VARIABLE}"
         else:
             note = (
                 f"{format_value(amount / seconds, unit)} of {format_value(peak, unit)} per "
@@ -326,6 +326,11 @@ def _use_scalars(run: Run) -> dict[str, Scalar]:
     return result
 
 
+def hardware_text(machine: Hardware) -> str:
+    """`MI300X (AMD GPU gfx942)`, or the name alone if both are the same."""
+    return machine.device if machine.title == machine.device else f"{machine.title} ({machine.device})"
+
+
 def environment(run: Run) -> Table:
     """The job's hardware and framework."""
     parts, hardware, facts = run.parts, run.hardware, run.facts
@@ -333,7 +338,7 @@ def environment(run: Run) -> Table:
     pairs = [
         ("Hosts", str(len(parts)) if len(parts) > 1 else parts[0].host),
         ("Framework", _framework(facts)),
-        ("Hardware", hardware.device if hardware.n_devices else "CPU (no accelerator in the trace)"),
+        ("Hardware", hardware_text(hardware) if hardware.n_devices else "CPU (no accelerator in the trace)"),
     ]
     if hardware.n_devices:
         pairs.append(("TPU cores" if hardware.kind == "TPU" else "Devices", devices_text(facts)))

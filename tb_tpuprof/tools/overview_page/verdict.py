@@ -26,9 +26,11 @@ from tb_tpuprof.tools.overview_page.tables import COLORS
 from tb_tpuprof.tools.payload import NextStep, Verdict
 from tb_tpuprof.tools.verdicts import gain_text, next_step
 from tb_tpuprof.tools.why import against_median, place_of
+from tb_tpuprof.units import format_time
 
 INPUT_TOOL, TF_DATA_TOOL = "input_pipeline_analyzer", "tf_data_bottleneck_analysis"
 _STANDS_OUT = 1.5  # times the median step
+_LONG_IDLE = 0.1  # of the devices' span
 _MAX_LINKS = 4
 
 
@@ -40,6 +42,8 @@ def verdict_of(
     """
     is_diagnosed = why.is_detailed and (not run.facts.common.is_disjoint or bool(step))
     slow_steps = _steps_to_look_at(run, hosts, step, why.is_detailed)
+    if not len(run.steps) and job_finding.category == "other":
+        slow_steps = (*_idle_stretch(run), *slow_steps)[:1]
     if not is_diagnosed:
         links = [*_stage_links(job_finding, stage), *_host_links(run), *slow_steps, *_ops_links(run)]
         if not len(run.steps) and job_finding.category != "other":  # what idles shows on the timeline
@@ -178,6 +182,24 @@ def _steps_to_look_at(
         {"hosts": host, "start_ps": str(start), "end_ps": str(start + time)},
     )
     return (look,) if step or not is_explained else (*_why_so_long(run.steps), look)
+
+
+def _idle_stretch(run: Run) -> Iterable[NextStep]:
+    """A link to the longest time in which no device of a host works, if it is long."""
+    longest = max(run.facts.hosts, key=lambda host: _length(host.devices.longest_idle_ps))
+    start, end = longest.devices.longest_idle_ps
+    if end - start < _LONG_IDLE * longest.devices.union_span_ps or end == start:
+        return
+    where = f" of {longest.host}" if len(run.parts) > 1 else ""
+    yield NextStep(
+        f"Look at the longest idle stretch{where} ({format_time(end - start)}) in the trace viewer",
+        "trace_viewer",
+        {"hosts": longest.host, "start_ps": str(start), "end_ps": str(end)},
+    )
+
+
+def _length(stretch: tuple[int, int]) -> int:
+    return stretch[1] - stretch[0]
 
 
 def _why_so_long(steps: Steps) -> tuple[NextStep, ...]:

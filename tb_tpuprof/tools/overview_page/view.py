@@ -38,7 +38,9 @@ from tb_tpuprof.tools.overview_page.verdict import INPUT_TOOL, most_waiting, ver
 from tb_tpuprof.tools.payload import Diagnostic, Payload, Table, Verdict
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.why import diagnoses_apart, diagnosis
+from tb_tpuprof.units import format_fraction, format_time
 
+_SMALL_PART = 0.5  # of the capture
 _MAY_BE_INPUT = ("input", "other")  # idle time may be untraced waiting for data
 # Causes on which the framework's advice says more than the finding's own fix.
 _ADVISED = {
@@ -118,6 +120,7 @@ def _with_details(job_finding: Finding, run: Run, hosts: tuple[str, ...]) -> Fin
         job_finding = verdict_by_category(
             job_finding, categories, run.ops.compiled.busy_ps, _device_idle(run.facts)
         )
+        job_finding = replace(job_finding, details=(*_short_run(run.facts), *job_finding.details))
     loader = loader_sentence([part.loader for part in run.parts], hosts)
     if not loader or job_finding.category not in ("input", "other"):
         return job_finding
@@ -125,6 +128,21 @@ def _with_details(job_finding: Finding, run: Run, hosts: tuple[str, ...]) -> Fin
         (*job_finding.details, loader) if run.facts.common.is_disjoint else (loader, *job_finding.details)
     )
     return replace(job_finding, details=details)
+
+
+def _short_run(facts: RunFacts) -> tuple[str, ...]:
+    """A note that the devices ran for a small part of the capture only, since idle times and rates refer to
+    that part.
+    """
+    spans = [host.devices.union_span_ps for host in facts.hosts]
+    longest_ps = max(spans, default=0)
+    if not longest_ps or longest_ps > _SMALL_PART * facts.capture_ps:
+        return ()
+    part = format_fraction(longest_ps / facts.capture_ps)
+    return (
+        f"The capture is {format_time(facts.capture_ps)} long, but only {format_time(longest_ps)} ({part}) "
+        f"lie between the {facts.kind}'s first and last operation: idle time and rates refer to these.",
+    )
 
 
 def _device_idle(facts: RunFacts) -> DeviceIdle | None:
@@ -160,7 +178,9 @@ def _recommendations(
         category = _ADVISED.get(why.top.cause, "") if why.top else ""
     texts = framework_advice(category, run.facts, calls) if category or not (is_diagnosed and why.top) else ()
     texts = () if names_stage and category == "input" else texts
-    rows = [("advice", text, "") for text in (*texts, *job_finding.advice)]
+    # Without steps the advice of the verdict is about its main sentence, not about what may help besides.
+    advice = (*texts, *job_finding.advice) if len(run.steps) else (*job_finding.advice, *texts)
+    rows = [("advice", text, "") for text in advice]
     linked = {step.tool for step in verdict.next}
     may_be_input = category in _MAY_BE_INPUT and run.steps.fraction("input") > 0
     if may_be_input and INPUT_TOOL not in linked:

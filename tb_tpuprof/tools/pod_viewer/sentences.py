@@ -61,7 +61,7 @@ def verdict(pod: Pod, stragglers: Sequence[Straggler], limits: JobLimits | None 
         float(pod.part_ps[:, :, Part.COPY_WAIT].sum() / max(pod.total_ps.sum(), 1)),
     )
     if len(pod.cores) == 1:
-        only = f"Only one {_unit(pod)} was profiled, so there is nothing to compare."
+        only = f"Only one {unit_of(pod)} was profiled, so there is nothing to compare."
         if pod.apart:
             only = (
                 f"`{core_name(pod, 0)}` is shown alone, because no other host was captured at the same time."
@@ -70,13 +70,13 @@ def verdict(pod: Pod, stragglers: Sequence[Straggler], limits: JobLimits | None 
         text = f"Of {time}, {largest.share} is {largest.word}. {only}" if largest else only
         return Verdict("warn" if copies >= _MUCH_WAITING else "unknown", text, color, waiting)
     if are_alike(pod):
-        text = f"{all_of(len(pod.cores))} {_unit(pod)}s do the same work"
-        text += f": of {_time(pod)} on each, {largest.share} is {largest.word}." if largest else "."
+        text = f"{all_of(len(pod.cores))} {unit_of(pod)}s do the same work"
+        text += f": of {_time(pod)}, {largest.share} is {largest.word} on each." if largest else "."
         return Verdict("warn" if copies >= _MUCH_WAITING else "good", text, color, waiting)
     if len(pod.step_names) < MIN_STEPS:
         return Verdict("unknown", _spread_text(pod), "", details)
     n_units = len(pod.hosts) if len(pod.hosts) > 1 else len(pod.cores)
-    unit = "host" if len(pod.hosts) > 1 else _unit(pod)
+    unit = "host" if len(pod.hosts) > 1 else unit_of(pod)
     text = (
         f"No straggler: none of {count(n_units, unit)} is consistently slower than the others by "
         f"{LEAST_EXCESS * 100:g}% or more."
@@ -105,7 +105,7 @@ def _waiting(pod: Pod) -> tuple[str, ...]:
             "waiting for the others."
         )
     if len(pod.cores) > 1 and not pod.is_synchronous:
-        units = "hosts" if len(pod.hosts) > 1 else f"{_unit(pod)}s"
+        units = "hosts" if len(pod.hosts) > 1 else f"{unit_of(pod)}s"
         text = (
             f"No collectives or transfers between these {units} were traced, so they count as independent: "
         )
@@ -155,17 +155,21 @@ def _gap(gap_ns: int) -> str:
     return f"{amount} {'later' if gap_ns >= 0 else 'earlier'}"
 
 
-def _unit(pod: Pod) -> str:
+def unit_of(pod: Pod) -> str:
+    """What is compared: a rank, a TPU's core, a GPU or a host."""
     return "rank" if pod.has_ranks else {"TPU": "core", "GPU": "GPU"}.get(pod.kind, "host")
 
 
 def _cores(pod: Pod) -> str:
-    return count(len(pod.cores), _unit(pod))
+    return count(len(pod.cores), unit_of(pod))
 
 
 def _time(pod: Pod) -> str:
     time = format_time(float(pod.total_ps.mean()))
-    return f"{time} captured" if pod.step_names == (WHOLE,) else f"{time} per step"
+    if pod.step_names != (WHOLE,):
+        return f"{time} per step"
+    whose = "" if len(pod.cores) == 1 else f" of any {unit_of(pod)}"
+    return f"the {time} from the first to the last operation{whose}"
 
 
 @dataclass(frozen=True)
@@ -224,4 +228,4 @@ def _spread_text(pod: Pod) -> str:
             f"{format_time(float(busy[most]))}, `{core_name(pod, least)}` "
             f"{f'for {format_time(float(busy[least]))}' if busy[least] else 'not at all'}."
         )
-    return f"No {_unit(pod)} takes {LEAST_EXCESS * 100:g}% longer than the others {period}."
+    return f"No {unit_of(pod)} takes {LEAST_EXCESS * 100:g}% longer than the others {period}."

@@ -21,7 +21,7 @@ from tb_tpuprof.tools.clocks import Clocks, clocks_of
 from tb_tpuprof.tools.facts import framework_of
 from tb_tpuprof.tools.payload import Diagnostic, Payload, Scalar, Table
 from tb_tpuprof.tools.pod_viewer import declared
-from tb_tpuprof.tools.pod_viewer.sentences import apart_text, are_alike, verdict
+from tb_tpuprof.tools.pod_viewer.sentences import apart_text, are_alike, unit_of, verdict
 from tb_tpuprof.tools.pod_viewer.tables import (
     cells_table,
     channels_table,
@@ -155,15 +155,15 @@ def _whole_note(pod: Pod) -> str:
 
 
 def _counted(pod: Pod) -> Numbers:
-    """Devices present, and those that ran something in the steps."""
-    n_cores = len(pod.cores)
+    """Devices present, and those that ran something in the steps, or in the capture if it has none."""
+    n_cores, where = len(pod.cores), "the capture" if pod.step_names == (WHOLE,) else "these steps"
     if pod.kind == "TPU":
         chips = {(host, core.chip) for host, core in zip(pod.host_of.tolist(), pod.cores, strict=True)}
         return {"n_chips": len(chips), "n_cores": Number(n_cores, pod.device)}
     if pod.kind == "GPU":
         return {
             "n_chips": Number(pod.n_devices, pod.device, "GPUs present"),
-            "n_cores": Number(n_cores, "ran something in these steps", "GPUs active"),
+            "n_cores": Number(n_cores, f"ran something in {where}", "GPUs active"),
         }
     return {"n_cores": Number(n_cores, f"each host counts as one: {pod.device}")}
 
@@ -174,6 +174,7 @@ def _shares(pod: Pod, rows: slice, total: float) -> Numbers:
     def share(*parts: Part) -> float:
         return float(pod.part_ps[:, rows][:, :, list(parts)].sum(axis=2).mean()) / total
 
+    unit = unit_of(pod)
     numbers: Numbers = {}
     if pod.collectives and not pod.is_wait_known:
         numbers["wait_fraction"] = Number(None, "only one participant of each collective was captured")
@@ -181,11 +182,11 @@ def _shares(pod: Pod, rows: slice, total: float) -> Numbers:
         waits = share(Part.COLLECTIVE_WAIT, Part.RECV)
         numbers["wait_fraction"] = Number(waits, "in collectives and receives")
     if pod.part_ps[:, :, Part.COPY_WAIT].any():
-        numbers["copy_wait_fraction"] = Number(share(Part.COPY_WAIT), "asynchronous copies, mean per core")
-    numbers["idle_fraction"] = Number(share(Part.IDLE), "mean per core; traced waits are separate parts")
+        numbers["copy_wait_fraction"] = Number(share(Part.COPY_WAIT), f"asynchronous copies, mean per {unit}")
+    numbers["idle_fraction"] = Number(share(Part.IDLE), f"mean per {unit}; traced waits are separate parts")
     if pod.kind != "CPU" and len(pod.cores) > len(pod.hosts):
         idle = float(pod.all_idle_ps[rows].mean()) / (float(pod.host_step_ps[rows].mean()) or 1.0)
-        numbers["all_idle_fraction"] = Number(idle, "nothing runs on any core of a host")
+        numbers["all_idle_fraction"] = Number(idle, f"nothing runs on any {unit} of a host")
     return numbers
 
 

@@ -29,13 +29,15 @@ from tb_tpuprof.analysis.ops.roofline import (
     ratio,
     total_work,
 )
+from tb_tpuprof.analysis.steps.classes import TimeClass
 from tb_tpuprof.analysis.steps.clocks import clock_marks
 from tb_tpuprof.analysis.steps.combine import common_steps
 from tb_tpuprof.analysis.steps.steps import steps
+from tb_tpuprof.analysis.steps.tpu import category_class
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Param, Params
 from tb_tpuprof.tools.clocks import Clocks, clocks_of
-from tb_tpuprof.tools.hlo_session import CompiledOps, available, diagnostics_of, find_ops
+from tb_tpuprof.tools.hlo_session import CompiledOps, available, diagnostics_of, find_ops, title_of
 from tb_tpuprof.tools.payload import NextStep, Payload, Scalar, Subject, Table, Verdict
 from tb_tpuprof.tools.roofline_model.tables import (
     HBM_BASE,
@@ -225,8 +227,8 @@ def roofs_table(peaks: Roofs) -> Table:
             "bytes_per_s": bandwidth,
             "ridge_flops_per_byte": ridge,
         },
-        f"peaks of one device; compute from {peaks.sources[0] or 'unknown source'}; memory from "
-        f"{peaks.sources[1] or 'unknown source'}"
+        f"peaks of one device; compute from {peaks.short_sources[0] or 'unknown source'}; memory from "
+        f"{peaks.short_sources[1] or 'unknown source'}"
         if any(peaks.sources)
         else "",
     )
@@ -287,7 +289,7 @@ def _verdict(ops: HloOps, whole: Whole, compiled: CompiledOps) -> Verdict | None
     if efficiency is not None:
         reached = format_fraction(efficiency)
         text += f" The program as a whole runs at {reached} of its roofline, idle time included."
-    is_rated = np.isfinite(speed.efficiency) & ~ops.is_waiting
+    is_rated = np.isfinite(speed.efficiency) & ~ops.is_waiting & ~_are_collectives(ops)
     lost = np.where(is_rated, ops.self_ps * (1 - np.minimum(np.nan_to_num(speed.efficiency), 1)), 0.0)
     first = int(lost.argmax()) if lost.any() else int(ops.self_ps.argmax())
     if lost[first] > 0:
@@ -295,18 +297,24 @@ def _verdict(ops: HloOps, whole: Whole, compiled: CompiledOps) -> Verdict | None
         gain = format_fraction(float(lost[first]) / ops.busy_ps)
         saving = f" (expected gain at its roofline: up to {gain} of the operations' time)"
         details.append(
-            f"`{ops.name[first]}` ({ops.category[first]}) has the largest headroom: it runs at {near} of its "
-            "roofline."
+            f"{title_of(ops, first)} ({ops.category[first]}) has the largest headroom: it runs at {near} of "
+            "its roofline."
         )
     level: Literal["good", "warn", "unknown"] = (
         "unknown" if efficiency is None else "good" if efficiency >= _NEAR else "warn"
     )
     where = {"program": ops.programs[int(ops.program[first])], "op": ops.name[first]}
     steps_on = (
-        NextStep(f"See `{ops.name[first]}`{saving}", "op_profile", where),
+        NextStep(f"See {title_of(ops, first)}{saving}", "op_profile", where),
         NextStep("See every operation", "hlo_stats"),
     )
     return Verdict(level, text, "compute", tuple(details), steps_on)
+
+
+def _are_collectives(ops: HloOps) -> npt.NDArray[np.bool_]:
+    """Operations that links and other devices limit: no roof says how fast they could be."""
+    names = ops.category.strings
+    return ops.category.is_in([n for n in names if category_class(n) == TimeClass.DEVICE_COLLECTIVES])
 
 
 def _limit_sentence(ops: HloOps, speed: Rates, compiled: CompiledOps) -> str:
@@ -335,17 +343,16 @@ def _verdict_without_roofs(ops: HloOps, compiled: CompiledOps) -> Verdict:
     rate = f", at {format_value(float(speed[top]), 'flops_per_s')}" if np.isfinite(speed[top]) else ""
     time = f"{format_fraction(share)} of the operations' time{rate}"
     text = (
-        f"`{ops.name[top]}` takes the most time: {time}."
+        f"{title_of(ops, top)} takes the most time: {time}."
         if share >= _STANDS_OUT
-        else f"No single operation stands out: `{ops.name[top]}` comes first with {time}."
+        else f"No single operation stands out: {title_of(ops, top)} comes first with {time}."
     )
     text += " No roofline is drawn, because the peak rates are unknown."
-    details = (
-        f"`{ops.name[fastest]}` has the highest rate: {format_value(float(speed[fastest]), 'flops_per_s')}.",
-    )
+    highest = format_value(float(speed[fastest]), "flops_per_s")
+    details = (f"{title_of(ops, fastest)} has the highest rate: {highest}.",)
     where = {"program": ops.programs[int(ops.program[top])], "op": ops.name[top]}
     steps_on = (
-        NextStep(f"See `{ops.name[top]}`", "op_profile", where),
+        NextStep(f"See {title_of(ops, top)}", "op_profile", where),
         NextStep("See every operation", "hlo_stats"),
     )
     subject = Subject("ops", "op", ops.name[top], {"total_self_time_ps": float(ops.self_ps[top])})

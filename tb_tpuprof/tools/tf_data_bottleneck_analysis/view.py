@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.steps.record import Steps
 from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.analysis.tf_data.advice import place
@@ -91,7 +92,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
             "what_if": _what_if_table(chosen.verdict.estimates),
             "advice": ADVICE.fill(
                 {
-                    "text": chosen.verdict.advice,
+                    "text": _advice(chosen, limits),
                 }
             ),
         },
@@ -99,6 +100,13 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         _in_light_of(_verdict(chosen, limits is not None), limits),
         _diagnostics(hosts, parts, chosen),
     )
+
+
+def _advice(chosen: Chosen, limits: JobLimits | None) -> tuple[str, ...]:
+    """Advice on the shown pipeline; none on one that nothing waits for in a job with other limits."""
+    if limits is None or not limits.are_elsewhere(TOOL.name) or limits.time_ps(Cause.INPUT):
+        return chosen.verdict.advice
+    return ("No change is needed here: the steps do not wait for data, and something else limits the job.",)
 
 
 def _pick(listed: list[tuple[str, Pipeline]], name: str) -> tuple[str, Pipeline]:

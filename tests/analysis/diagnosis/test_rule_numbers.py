@@ -59,6 +59,17 @@ def test_many_launches_cost_their_time_and_few_are_something_else() -> None:
     assert findings("launching", launches(8)) == []
 
 
+def test_a_graph_that_launches_one_by_one_is_not_told_to_become_a_graph() -> None:
+    by_graph = dispatch_part(30, 30, 30, call="ExecutorState::Process")
+    eager = dispatch_part(20, 20, 20, call="EagerExecute")
+    more = dispatch_part(40, 40, 40, call="EagerExecute")
+    graph = only("launching", launches(8, by_graph, eager, framework=TENSORFLOW))
+    assert graph.fix.startswith("The step already runs as a graph. Compile it with XLA (`jit_compile=True`")
+    assert "jit_compile=True" in graph.snippet
+    mostly_eager = only("launching", launches(8, by_graph, more, framework=TENSORFLOW))
+    assert mostly_eager.fix.startswith("Put the step into a `tf.function`")
+
+
 def test_kernels_stand_for_launches_that_were_not_recorded() -> None:
     parts = (dispatch_part(20, 40, 60),)
     device = replace(HEALTHY, n_kernels=9.0)

@@ -10,7 +10,7 @@ from tb_tpuprof.analysis.flame.nodes import functions, merged_functions, merged_
 from tb_tpuprof.analysis.flame.selection import selection
 from tb_tpuprof.analysis.flame.stacks import Stacks, stacks
 from tb_tpuprof.trace.trace import Trace
-from tests.builders import PS, drawing
+from tests.builders import PS, DrawnEvent, DrawnPlane, build, drawing
 
 
 def tree_of(trace: Trace, lines: list[list[int]], text: str = "trace") -> Stacks:
@@ -261,3 +261,48 @@ def test_deep_and_broad_trees_are_cut() -> None:
     assert nodes[-1].n_smaller == 140
     assert sum(node.own_ps[0] for node in nodes) == int(tree.own_ps[0].sum()) == 700 * PS
     assert np.array([node.total_ps[0] for node in nodes]).max() == 700 * PS
+
+
+def test_a_kernel_and_its_launch_of_the_same_name_do_not_add_up() -> None:
+    kernel = "void f<float>(int)"
+    host = DrawnPlane(
+        "/host:CPU", {"main": [DrawnEvent("PjitFunction(f)", 0, 5 * PS), DrawnEvent(kernel, PS, 2 * PS)]}
+    )
+    gpu = DrawnPlane("/device:GPU:0", {"Stream #1": [DrawnEvent(kernel, 4 * PS, 7 * PS)]})
+    trace = build([host, gpu])
+    tree = tree_of(trace, [[0], [1]])
+    found = functions(tree, frames(trace, tree), trace.strings, [0, 1])
+    assert [(one.name, Family(one.family), one.own_ps[0] // PS) for one in found] == [
+        (kernel, Family.OPERATION, 7),
+        ("PjitFunction(f)", Family.RUNTIME, 3),
+        (kernel, Family.RUNTIME, 2),
+    ]
+    merged = merged_functions([functions(tree, frames(trace, tree), trace.strings, [0, 1]) for _ in range(3)])
+    assert [one.own_ps[0] // PS for one in merged] == [21, 9, 6]
+
+
+def test_the_profiler_s_own_work_and_waiting_for_messages_are_not_the_user_s() -> None:
+    trace = drawing(
+        """
+        one   [$worker.py:3 profile                   ] [$poll.py:80 poll   ]
+        one    [$profiler.py:213 stop_trace    ]
+        one     [$profiler.py:90 write    ]
+        """
+    )
+    tree = tree_of(trace, [[0]])
+    found = frames(trace, tree)
+    family = {
+        label_of(trace.strings[name]).function: Family(kind)
+        for name, kind in zip(tree.name.tolist(), found.family.tolist(), strict=True)
+    }
+    assert family == {
+        "profile": Family.YOURS,
+        "stop_trace": Family.RUNTIME,
+        "write": Family.RUNTIME,
+        "poll": Family.WAITING,
+    }
+    by_name = {label_of(one.name).function: one for one in functions(tree, found, trace.strings, [0])}
+    outer = len("[$worker.py:3 profile                   ]")
+    stop = len("[$profiler.py:213 stop_trace    ]")
+    assert by_name["profile"].with_calls_ps == [(outer - stop) * PS]
+    assert not by_name["poll"].is_users

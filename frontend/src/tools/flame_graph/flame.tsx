@@ -4,7 +4,7 @@
  */
 import type { JSX, VNode } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { format } from '../../base/units';
+import { format, formatIn } from '../../base/units';
 import { useWidth } from '../../widgets/size';
 import { boxesOf, neighbor, signed, ticksOf, tipOf, type Box, type Coloring, type FlameNode } from './model';
 import { paintOf } from './paint';
@@ -42,12 +42,14 @@ export interface FlameProps {
 
 const ARROWS = ['ArrowUp', 'ArrowDown', 'ArrowLeft', 'ArrowRight', 'Home', 'End'];
 
+/** Times in the unit of the first one. */
 function Axis({ spanPs, widthPx, height }: { spanPs: number; widthPx: number; height: number }): VNode {
+  const ticks = ticksOf(spanPs * LAST_TICK, widthPx / TICK_PX);
   return (
     <div class="fg-axis" aria-hidden="true" style={{ height: `${height}px` }}>
-      {ticksOf(spanPs * LAST_TICK, widthPx / TICK_PX).map((tick) => (
+      {ticks.map((tick) => (
         <span key={tick} style={{ left: `${(100 * tick) / spanPs}%` }}>
-          {tick ? format(tick, 'ps') : '0'}
+          {tick ? formatIn(tick, ticks[1] ?? tick, 'ps') : '0'}
         </span>
       ))}
     </div>

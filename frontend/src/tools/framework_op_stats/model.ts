@@ -24,7 +24,7 @@ const HIDDEN_AT_FIRST: readonly OpColumn[] = [
   'eager',
 ];
 
-/** What an operation is and its time come first. */
+/** What an operation is, its time and what limits it come first. */
 export const ORDER: readonly OpColumn[] = [
   'operation',
   'type',
@@ -32,6 +32,8 @@ export const ORDER: readonly OpColumn[] = [
   'total_self_time_ps',
   'device_self_fraction',
   'host_self_fraction',
+  'bound_by',
+  'flop_rate_flops_per_s',
   'n_occurrences',
   'total_time_ps',
 ];

@@ -43,6 +43,8 @@ type ViewProps = { payload: Payload } & Pick<ToolProps, 'params' | 'setParams'>;
 
 const NO_INPUT_OPS =
   'No operation of an input pipeline was traced on the host: no tf.data iterator, no infeed, no copy to a device. The data may come from elsewhere, such as arrays in memory, or the capture recorded no calls of the host.';
+const ONLY_WAITS =
+  'The stages that were traced only wait for others: none that reads, prepares or copies elements was traced on the host.';
 const PYTHON_WAITS =
   'No stage of an input pipeline was traced on the host. The steps wait in Python; the verdict above and ' +
   'the advice below name the place.';
@@ -146,7 +148,9 @@ function HostSide({ payload }: { payload: Payload }): VNode {
       breakdown={breakdown}
       timeOf="Self time of operations of this kind"
       shareOf="Share of the input pipeline's time"
-      empty={note.includes('wait in Python') ? PYTHON_WAITS : NO_INPUT_OPS}
+      empty={
+        hasInputOps(payload) ? ONLY_WAITS : note.includes('wait in Python') ? PYTHON_WAITS : NO_INPUT_OPS
+      }
     />
   );
 }

@@ -49,6 +49,21 @@ describe('a kernel’s short name', () => {
     expect(shortKernel(eigen(binary))).toBe('Eigen sum<float, float>');
   });
 
+  it('of a matrix product of Tensile ends with its tile, and names its tuning where that is all that differs', () => {
+    const tuned = (tile: string, tuning: string): string =>
+      `Cijk_Ailk_Bljk_BBS_BH_MT${tile}_MI16x16x16x1_SN_1LDSB1_${tuning}_WS64_WG64_4_1_WGM32.kd`;
+    const names = [
+      tuned('256x256x64', 'GRPM0p24_SU0'),
+      tuned('256x256x64', 'GRPM0p26_SU8'),
+      tuned('64x32x8', 'SU0'),
+    ];
+    expect([...shortKernels(names).values()]).toEqual([
+      'Cijk_Ailk_Bljk_BBS_BH_MT256x256x64 (GRPM0p24)',
+      'Cijk_Ailk_Bljk_BBS_BH_MT256x256x64 (GRPM0p26)',
+      'Cijk_Ailk_Bljk_BBS_BH_MT64x32x8',
+    ]);
+  });
+
   it('is the name where that is no template', () => {
     for (const name of [
       'loop_convert_fusion.kd',

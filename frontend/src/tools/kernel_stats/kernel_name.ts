@@ -7,6 +7,8 @@ const EIGEN_ARRAY = /TensorMap<Tensor<(\w+)(?:, \w+)*>(?:, \w+)*>/g;
 const EIGEN_ASSIGNMENT = /^EigenMetaKernel<TensorEvaluator<TensorAssignOp<\w+, (.*)>, GpuDevice>, \w+>$/;
 const EIGEN_ELEMENTWISE = /^TensorCwise\w+Op<(.*)>$/;
 const EIGEN_WITH_SCALAR = /^scalar_(?:left|right)<\w+, \w+, (.*), \w+>$/;
+/** A matrix product of Tensile: its arrays, its types and its tile say what it is, the rest how it was tuned. */
+const TENSILE = /^(Cijk_\w+?_MT\d+x\d+x\d+)_/;
 const EIGEN_OPERATION = /^(?:Tensor(\w+)Op|scalar_(\w+)_op)</;
 
 // PyTorch's kernels that apply a function to each element, or reduce with one: the function is what they compute.
@@ -37,10 +39,12 @@ function upTo(end: string, text: string): string {
 
 /**
  * `void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>(int, …)` →
- * `CUDAFunctor_add<float> (vectorized_elementwise_kernel<4>)`; one of Eigen's kernels → its expression. A name
- * that is no C++ template stays unchanged.
+ * `CUDAFunctor_add<float> (vectorized_elementwise_kernel<4>)`; one of Eigen's kernels → its expression; one of
+ * Tensile's → its name up to the tile. A name that is no C++ template stays unchanged.
  */
 export function shortKernel(name: string): string {
+  const tensile = TENSILE.exec(name)?.[1];
+  if (tensile) return tensile;
   const whole = name.replaceAll('(anonymous namespace)::', '').replace(/^void /, '');
   if (!/^[\w:]+<.*>/.test(whole)) return name;
   const plain = upTo('(', whole)
@@ -54,7 +58,7 @@ export function shortKernel(name: string): string {
 }
 
 function wordsOf(name: string): Set<string> {
-  return new Set(name.match(/\w+/g));
+  return new Set(name.match(TENSILE.test(name) ? /[A-Za-z0-9]+/g : /\w+/g));
 }
 
 /** The word of a name that fewest of the names have, the longest of several; empty: all have the same words. */

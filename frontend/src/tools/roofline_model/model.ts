@@ -257,6 +257,7 @@ export function distinctPoints<P extends Point & { intensity: number; flopRate: 
 /** What an operation is, its time and what limits it come first. */
 export const ORDER: readonly OpColumn[] = [
   'op',
+  'program',
   'category',
   'total_self_time_ps',
   'self_fraction',
@@ -270,7 +271,6 @@ export const ORDER: readonly OpColumn[] = [
 
 const HIDDEN_AT_FIRST: readonly OpColumn[] = [
   'rank',
-  'program',
   'avg_time_ps',
   'total_time_ps',
   'avg_self_time_ps',

@@ -134,7 +134,13 @@ describe('a view in the URL', () => {
     };
     const change = viewChange(initial, view, initial);
     expect(change).toEqual({ sort: 'name', q: 'x y', hide: 'eager', 'f.time': '> 1 ms' });
-    expect(parseView(change as Record<string, string>, initial)).toEqual(view);
+    expect(parseView(change as Record<string, string>, initial)).toEqual({ ...view, isChosen: true });
+  });
+  it('says which columns the user chose, even if they are the initial ones', () => {
+    const chosen = { ...initial, isChosen: true };
+    expect(viewChange(initial, chosen, initial).hide).toBe('none');
+    expect(parseView({ hide: 'none' }, initial).isChosen).toBe(true);
+    expect(parseView({ sort: 'none' }, initial).isChosen).toBeUndefined();
   });
   it('takes no place where it is the initial one, and says "none" where that differs', () => {
     expect(viewChange(initial, initial, initial)).toEqual({ sort: undefined, q: undefined, hide: undefined });

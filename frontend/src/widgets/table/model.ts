@@ -43,6 +43,8 @@ export interface TableView {
   /** The text typed above each column. */
   filters: Readonly<Record<string, string>>;
   hidden: ReadonlySet<string>;
+  /** The user chose the columns: all of them are shown, even where the table must scroll sideways. */
+  isChosen?: boolean;
 }
 
 export const PLAIN_VIEW: TableView = { sort: null, query: '', filters: {}, hidden: new Set() };
@@ -70,6 +72,7 @@ export function parseView(
       params['hide'] === undefined
         ? initial.hidden
         : new Set(params['hide'].split(',').filter((name) => name && name !== 'none')),
+    ...(params['hide'] === undefined ? {} : { isChosen: true }),
   };
 }
 
@@ -93,7 +96,7 @@ export function viewChange(
   const change: Record<string, string | undefined> = {
     sort: sortText(to.sort) === sortText(initial.sort) ? undefined : sortText(to.sort),
     q: to.query || undefined,
-    hide: hideText(to.hidden) === hideText(initial.hidden) ? undefined : hideText(to.hidden),
+    hide: to.isChosen || hideText(to.hidden) !== hideText(initial.hidden) ? hideText(to.hidden) : undefined,
   };
   for (const name of Object.keys(from.filters)) change[`f.${name}`] = undefined;
   for (const [name, text] of Object.entries(to.filters)) change[`f.${name}`] = text || undefined;

@@ -26,7 +26,7 @@ import { ROW_PX, Space, useKeptLines, useRows, type RowRange } from './rows';
 import './style.css';
 import { Toolbar } from './toolbar';
 import { shortener, type Shorten } from './shortening';
-import { barColumns, fitWidths, naturalWidths, textFitter, useRoom } from './widths';
+import { barColumns, columnsWithRoom, fitWidths, naturalWidths, textFitter, useRoom } from './widths';
 
 /** Up to this many rows all are drawn and the page scrolls, not the table. */
 const ROWS_IN_FULL = 40;
@@ -351,15 +351,20 @@ export function Table(props: TableProps): VNode {
   const find = useMemo(() => rowFinder(data), [data]);
   useEffect(() => whenIdle(preparations(data)), [data]);
   const rows = useMemo(() => find(view), [find, view.sort, view.query, view.filters]);
-  const columns = useMemo(() => shownColumns(data, view), [data, view.hidden]);
+  const scroll = useRef<HTMLDivElement>(null);
+  const roomPx = useRoom(scroll);
   const bars = useMemo(() => barColumns(data), [data]);
   const natural = useMemo(() => naturalWidths(data, mono, totals), [data]);
-  const scroll = useRef<HTMLDivElement>(null);
+  const columns = useMemo(() => {
+    const chosen = shownColumns(data, view);
+    if (!hasToolbar || view.isChosen) return chosen;
+    const asked = Object.keys(view.filters).filter((name) => view.filters[name]);
+    return columnsWithRoom(chosen, natural, roomPx, new Set([...asked, view.sort?.column ?? '']));
+  }, [data, natural, roomPx, hasToolbar, view.hidden, view.isChosen, view.filters, view.sort]);
   const range = useRows(scroll, rows.length, rowsInFull);
   const { active, onKey, onClick } = useActive(rows, columns, range.reveal, props.onRow);
   const id = useId();
   useEffect(() => scroll.current?.scrollTo({ top: 0 }), [view.sort, view.query, view.filters]);
-  const roomPx = useRoom(scroll);
   const widths = fitWidths(columns, natural, roomPx, !hasToolbar);
   const fit = useFit(props, columns, widths, roomPx);
   // Independent of scrolling.
@@ -376,7 +381,7 @@ export function Table(props: TableProps): VNode {
     <div class="table-box">
       {hasToolbar && (
         <Toolbar
-          {...{ data, view, rows, label, hasFilters, onView: setView }}
+          {...{ data, columns, view, rows, label, hasFilters, onView: setView }}
           onFilters={() => setFilters(!hasFilters)}
         />
       )}

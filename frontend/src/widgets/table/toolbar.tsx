@@ -8,10 +8,12 @@ import { saveText } from '../../base/clipboard';
 import { plural } from '../../base/units';
 import { PopupButton } from '../menu';
 import { useHasSearchKey } from '../search_key';
-import { constantOf, shownColumns, toCsv, type TableData, type TableView } from './model';
+import { constantOf, shownColumns, toCsv, type TableColumn, type TableData, type TableView } from './model';
 
 export interface ToolbarProps {
   data: TableData;
+  /** Those that are drawn: the shown ones that have room. */
+  columns: readonly TableColumn[];
   view: TableView;
   rows: Int32Array;
   label: string;
@@ -40,31 +42,34 @@ function hiddenConstants({ columns, nRows }: TableData, hidden: ReadonlySet<stri
   });
 }
 
-function ColumnList({ data, view, onView }: Pick<ToolbarProps, 'data' | 'view' | 'onView'>): VNode {
+type ColumnListProps = Pick<ToolbarProps, 'data' | 'columns' | 'view' | 'onView'>;
+
+function ColumnList({ data, columns, view, onView }: ColumnListProps): VNode {
+  const drawn = new Set(columns.map(({ name }) => name));
+  const hasRoom = drawn.size === shownColumns(data, view).length;
   const toggle = (name: string): void => {
-    const hidden = new Set(view.hidden);
+    const hidden = new Set(data.columns.map((column) => column.name).filter((one) => !drawn.has(one)));
     if (!hidden.delete(name)) hidden.add(name);
-    if (hidden.size < data.columns.length) onView({ ...view, hidden }, 'push');
+    if (hidden.size === data.columns.length) return;
+    onView({ ...view, hidden, ...(hasRoom ? {} : { isChosen: true }) }, 'push');
   };
   const nothing = useMemo(() => sameThroughout(data), [data]);
   return (
     <div class="column-list" role="group" aria-label="Columns to show">
       {data.columns.map((column) => (
         <label key={column.name}>
-          <input
-            type="checkbox"
-            checked={!view.hidden.has(column.name)}
-            onChange={() => toggle(column.name)}
-          />
+          <input type="checkbox" checked={drawn.has(column.name)} onChange={() => toggle(column.name)} />
           {column.title}
           {nothing.has(column.name) && <small class="muted">{nothing.get(column.name)}</small>}
+          {!drawn.has(column.name) && !view.hidden.has(column.name) && <small class="muted">no room</small>}
         </label>
       ))}
     </div>
   );
 }
 
-export function Toolbar({ data, view, rows, label, hasFilters, onFilters, onView }: ToolbarProps): VNode {
+export function Toolbar(props: ToolbarProps): VNode {
+  const { data, columns, view, rows, label, hasFilters, onFilters, onView } = props;
   const field = useRef<HTMLInputElement>(null);
   const hasKey = useHasSearchKey(field);
   const nFilters = Object.values(view.filters).filter(Boolean).length;
@@ -105,17 +110,17 @@ export function Toolbar({ data, view, rows, label, hasFilters, onFilters, onView
       <PopupButton
         small
         label={
-          view.hidden.size
-            ? `Columns (${data.columns.length - view.hidden.size} of ${data.columns.length})`
+          columns.length < data.columns.length
+            ? `Columns (${columns.length} of ${data.columns.length})`
             : 'Columns'
         }
       >
-        <ColumnList data={data} view={view} onView={onView} />
+        <ColumnList {...{ data, columns, view, onView }} />
       </PopupButton>
       <button
         type="button"
         class="button small"
-        data-tip="The visible rows and columns, with exact values"
+        data-tip="The visible rows with exact values, including columns that have no room"
         onClick={save}
       >
         CSV

@@ -1,7 +1,15 @@
 // @vitest-environment happy-dom
 import { describe, expect, it } from 'vitest';
 import type { Cell, TableColumn } from './model';
-import { barColumns, fitWidths, naturalWidths, textFitter, type ColumnWidth, type Fonts } from './widths';
+import {
+  barColumns,
+  columnsWithRoom,
+  fitWidths,
+  naturalWidths,
+  textFitter,
+  type ColumnWidth,
+  type Fonts,
+} from './widths';
 
 // Without a canvas every character is 8 px wide; 18 px of padding.
 const FONTS: Fonts = { title: '', cell: '', mono: '', total: '' };
@@ -45,6 +53,24 @@ describe('the natural width of a column', () => {
     const small = column('b', 'number', 'fraction', [0.008, 0.001]);
     expect(barColumns({ columns: [large, small], nRows: 2 })).toEqual(new Set(['a']));
     expect(widthsOf(large, 2).wide - widthsOf(small, 2).wide).toBe(72);
+  });
+});
+
+describe('columns with room', () => {
+  const names = (roomPx: number, kept: string[] = []): string[] =>
+    columnsWithRoom(columns, natural, roomPx, new Set(kept)).map(({ name }) => name);
+  it('are all columns if they fit when they are narrow, or while the room is unknown', () => {
+    expect(names(260)).toEqual(['name', 'a longer title', 'time']);
+    expect(names(0)).toEqual(['name', 'a longer title', 'time']);
+  });
+  it('lose the last ones first, as many as there is no room for', () => {
+    expect(names(259)).toEqual(['name', 'a longer title']);
+    expect(names(199)).toEqual(['name']);
+  });
+  it('keep the first column and those that the table is sorted or filtered by', () => {
+    expect(names(259, ['time'])).toEqual(['name', 'time']);
+    expect(names(10, ['a longer title'])).toEqual(['name', 'a longer title']);
+    expect(names(10)).toEqual(['name']);
   });
 });
 

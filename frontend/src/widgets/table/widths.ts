@@ -14,7 +14,7 @@ const MIN_PX = 48;
 /** Texts are not shortened below this, or below half of it where a table must not scroll sideways. */
 const LEGIBLE_TEXT_PX = 120;
 /** Names in the fixed-width font say what a row is. */
-const LEGIBLE_NAME_PX = 160;
+const LEGIBLE_NAME_PX = 230;
 /** Titles take two lines before texts become shorter than this. */
 const EASY_TEXT_PX = 260;
 /** A bar next to a fraction's number. */
@@ -169,6 +169,29 @@ const NO_WIDTH: ColumnWidth = { wide: MIN_PX, narrow: MIN_PX };
 
 function sumOf(widths: readonly number[]): number {
   return widths.reduce((sum, width) => sum + width, 0);
+}
+
+/**
+ * The columns that have room without scrolling: the last ones are left out first, since columns stand in order
+ * of their use; never the first one and those in `kept`.
+ */
+export function columnsWithRoom(
+  columns: readonly TableColumn[],
+  natural: ReadonlyMap<string, ColumnWidth>,
+  roomPx: number,
+  kept: ReadonlySet<string>,
+): readonly TableColumn[] {
+  if (!roomPx) return columns;
+  const widthOf = ({ name }: TableColumn): number => (natural.get(name) ?? NO_WIDTH).narrow;
+  let missing = sumOf(columns.map(widthOf)) - roomPx;
+  const left = new Set<string>();
+  for (let i = columns.length - 1; i > 0 && missing > 0; i--) {
+    const column = columns[i] as TableColumn;
+    if (kept.has(column.name)) continue;
+    left.add(column.name);
+    missing -= widthOf(column);
+  }
+  return left.size ? columns.filter(({ name }) => !left.has(name)) : columns;
 }
 
 /**

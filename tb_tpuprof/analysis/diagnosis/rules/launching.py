@@ -10,7 +10,16 @@ from tb_tpuprof.analysis.diagnosis.records import HostEvidence, Part, Sync
 from tb_tpuprof.analysis.diagnosis.rule import Rule
 from tb_tpuprof.analysis.diagnosis.rules import dispatch, synchronization
 from tb_tpuprof.analysis.diagnosis.step_calls import LAUNCH, MANY
-from tb_tpuprof.analysis.diagnosis.wording import fix_for, listed, python_option, shown, time_and_share, total
+from tb_tpuprof.analysis.diagnosis.wording import (
+    Fix,
+    fix_for,
+    listed,
+    python_option,
+    shown,
+    time_and_share,
+    total,
+)
+from tb_tpuprof.analysis.events.links import EXECUTOR
 from tb_tpuprof.units import format_time
 
 _SLOW_PS = 200_000_000  # per launch: a launch itself takes microseconds
@@ -18,6 +27,11 @@ _PER_STEP = 0.8
 _LOOK = (
     "Inspect the call on the timeline. A first call loads or compiles kernels, and memory is allocated "
     "once; if the call recurs in every step, move it out of the step."
+)
+_COMPILED_GRAPH = Fix(
+    "The step already runs as a graph. Compile it with XLA (`jit_compile=True`, also in Keras's `compile`), "
+    "which fuses its operations into fewer kernels, or make each kernel larger with a larger batch.",
+    "@tf.function(jit_compile=True)\ndef step(x, y):\n    ...",
 )
 _UPDATES = (
     "XLA updates its command buffer when arrays have other addresses than in the previous step. Donate the "
@@ -57,7 +71,7 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
     else:
         doing = f"is in {call}" if call else "prepares its work"
         text = f"The {evidence.kind} is idle for {amount} of each step while the host {doing}{where}."
-    fix = synchronization.fix_of(wait.call, evidence) if wait else fix_for(dispatch.FIXES, evidence)
+    fix = synchronization.fix_of(wait.call, evidence) if wait else _launching_fix(evidence, dispatches)
     yield Finding(
         Cause.DISPATCH,
         text,
@@ -74,6 +88,12 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         ),
         capture_option="" if culprit.kind == "function" else python_option(evidence),
     )
+
+
+def _launching_fix(evidence: HostEvidence, dispatches: list[Part]) -> Fix:
+    """How to launch less: a step that TensorFlow's graph executor launches is in a `tf.function` already."""
+    by_executor = total([part for part in dispatches if EXECUTOR in (part.call, part.culprit.name)])
+    return _COMPILED_GRAPH if 2 * by_executor > total(dispatches) else fix_for(dispatch.FIXES, evidence)
 
 
 def _wait(evidence: HostEvidence, time: float) -> Sync | None:

@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tb_tpuprof.tools.base import File, Question, missing
+from tb_tpuprof.tools.base import MAX_TIME_PS, Availability, Declaration, File, Param, Question, missing
 from tb_tpuprof.tools.payload import Column, Payload, Scalar, Table
 from tb_tpuprof.tools.spec import (
+    ColumnSpec,
     DeclarationError,
     Number,
     ScalarSpec,
@@ -46,6 +47,24 @@ def test_columns_are_declared_with_all_they_say() -> None:
     assert text("f", "F", is_optional=True).is_optional
     assert not TIME.delta
     assert TIME.sent_as_differences() == replace(TIME, delta=True)
+
+
+def test_defaults_of_declarations_and_answers() -> None:
+    """What is not stated: required, unsorted, from 0 to 2^53, with the diagnosis."""
+    assert not ColumnSpec("a", "A").is_optional
+    assert not ColumnSpec("a", "A").delta
+    assert not TableSpec("t", "T", ()).is_optional
+    assert not ScalarSpec("n", "N").is_optional
+    assert not Column("a", "A", np.zeros(0)).delta
+    param = Param("n", "N", "int", None, "n")
+    assert (param.minimum, param.maximum, param.is_required) == (0, 2**53, False)
+    assert Payload("page", "run", (), {}).is_diagnosed
+    assert np.iinfo(np.int64).max == MAX_TIME_PS
+    tool = Declaration("page", "Page", "group", "summary", lambda *_: payload({}, {}))
+    assert (tool.needs_trace, tool.hosts, tool.tiles) == (True, "many", None)
+    assert Availability()
+    assert not Availability("no events")
+    assert Table("T", (Column("a", "A", np.zeros(3)),)).n_rows == 3
 
 
 def test_a_filled_table_has_the_declared_texts() -> None:

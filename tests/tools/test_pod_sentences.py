@@ -130,7 +130,7 @@ def test_three_more_stragglers_are_named(n: int, n_named: int, more: int) -> Non
     )
 
 
-@pytest.mark.parametrize(("n_hosts", "units"), [(1, "3 cores"), (3, "3 hosts")])
+@pytest.mark.parametrize(("n_hosts", "units"), [(1, "3 cores"), (2, "2 hosts"), (3, "3 hosts")])
 def test_unlike_cores_without_a_straggler(n_hosts: int, units: str) -> None:
     shown = verdict(replace(UNLIKE, hosts=("a", "b", "c")[:n_hosts]), [])
     assert (shown.level, shown.category) == ("good", "")

@@ -11,7 +11,7 @@ import pytest
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.parallel.policy import POLICY
-from tb_tpuprof.tools import verdicts, why
+from tb_tpuprof.tools import findings_tables, verdicts, why
 from tb_tpuprof.tools.verdicts import _is_quick
 
 MS = 10**9
@@ -140,3 +140,18 @@ def test_small_files_are_quick_and_compressed_ones_are_larger_than_they_look() -
     many: Any = [0] * (POLICY.max_hosts_in_memory + 1)
     assert not _is_quick(session_of(("a.pb", 1)), many)
     assert _is_quick(session_of(("a.pb", 1)), many[1:])
+
+
+@pytest.mark.parametrize(
+    ("n_steps", "n_hosts", "base"),
+    [
+        (1, 1, "of one step"),
+        (1, 3, "of one step"),
+        (2, 1, "mean over 2 steps"),
+        (2, 2, "mean over all steps of 2 hosts"),
+        (7, 3, "mean over all steps of 3 hosts"),
+    ],
+)
+def test_the_base_of_times_per_step(n_steps: int, n_hosts: int, base: str) -> None:
+    diagnosis: Any = SimpleNamespace(n_steps=n_steps)
+    assert findings_tables._base(diagnosis, n_hosts) == base

@@ -49,6 +49,12 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     "tb_tpuprof/serve/guard.py": {
         "Guard.__init__: secrets.token_urlsafe(24) → secrets.token_urlsafe(48)": "a longer secret is as secret",
     },
+    "tb_tpuprof/tools/flame_graph/verdict.py": {
+        "_of_users: other and other.with_calls_ps[0] > _MATTERS * flame.durations_ps[0] → "
+        "other and other.with_calls_ps[0] >= _MATTERS * flame.durations_ps[0]": "`users` holds only larger ones",
+        "_of_users: other.with_calls_ps[0] > _MATTERS * flame.durations_ps[0] → "
+        "other.with_calls_ps[0] > _MATTERS / flame.durations_ps[0]": "`users` holds only larger ones",
+    },
     "tb_tpuprof/tools/pod_viewer/sentences.py": {
         "_waiting: float(pod.total_ps.mean()) or 1.0 → float(pod.total_ps.mean()) or 1.5": "nothing waits where "
         "no time passes",

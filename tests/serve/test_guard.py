@@ -42,6 +42,14 @@ def test_longer_and_empty_bodies_are_refused_by_their_length(data: bytes) -> Non
     assert "from 1 to 65536 bytes" in refused.value.remedy
 
 
+@pytest.mark.parametrize("length", ["0", "", "-1"])
+def test_a_length_must_be_stated(length: str) -> None:
+    environ = EnvironBuilder(method="POST", data=b"{}", content_type="application/json").get_environ()
+    with pytest.raises(BadParameter) as refused:
+        json_object(Request({**environ, "CONTENT_LENGTH": length}))
+    assert refused.value.parameter == "Content-Length"
+
+
 @pytest.mark.parametrize("data", [b"[1]", b"1", b"null", b"{", b"\xff{}", b"[" * 60_000])
 def test_bodies_that_are_no_objects(data: bytes) -> None:
     with pytest.raises(BadParameter) as refused:

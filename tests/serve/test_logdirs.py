@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,18 @@ def test_runs_are_named_after_their_folder(logs: Logdirs) -> None:
         assert f"/{folder}/" in Path(run.path).as_posix()
 
 
-@pytest.mark.parametrize("name", ["same", "a/other", "c/same", "a", "b/third", ""])
+def test_newest_runs_come_first(tmp_path: Path) -> None:
+    data = kernels_xspace(host="h")
+    for run, time_s in (("b", 2_000_000), ("c", 1_000_000), ("a", 3_000_000)):
+        path = tmp_path / "plugins" / "profile" / run
+        path.mkdir(parents=True)
+        (path / "h.xplane.pb").write_bytes(data)
+        for touched in (path / "h.xplane.pb", path):
+            os.utime(touched, (time_s, time_s))
+    assert [run.name for run in Logdirs.of(str(tmp_path), "").runs()] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("name", ["same", "a/other", "c/same", "a", "b/third", "/third", ""])
 def test_other_names_have_no_run(logs: Logdirs, name: str) -> None:
     with pytest.raises(RunNotFound):
         logs.run(name)

@@ -191,6 +191,19 @@ def test_calls_in_order_close_with_their_caller() -> None:
     assert (profile["startValue"], profile["endValue"]) == (0, 205)
 
 
+def test_the_first_call_is_closed_at_the_end() -> None:
+    profile: Any = _evented(
+        "thread", [(0, node(0, -1, "main", 0, 100, 10)), (1, node(0, 0, "a", 0, 30, 20))], _Frames()
+    )
+    assert [(one["type"], one["at"]) for one in profile["events"]] == [
+        ("O", 10),
+        ("O", 20),
+        ("C", 50),
+        ("C", 110),
+    ]
+    assert profile["endValue"] == 110
+
+
 def test_collapsed_stacks_are_paths_with_whole_nanoseconds() -> None:
     groups = [SimpleNamespace(title="pool;1"), SimpleNamespace(title=" ")]
     nodes = [node(0, -1, "a;b", 2.9), node(0, 0, LOAD, 0.9), node(0, 1, "c\nd", 7), node(1, -1, "e", 1)]

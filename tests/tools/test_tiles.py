@@ -34,6 +34,12 @@ def test_a_number_stands_there_once(other: float | None, is_shown: bool) -> None
     assert ("other" in shown) is is_shown
 
 
+@pytest.mark.parametrize(("other", "is_shown"), [(-0.5, False), (-0.5005, False), (-0.6, True), (0.5, True)])
+def test_negative_numbers_are_compared_by_size(other: float, is_shown: bool) -> None:
+    shown = shown_tiles(tiles(Tile("b", unlike="a")), scalars(a=other, b=-0.5))
+    assert shown == (("b",) if is_shown else ())
+
+
 def test_two_zeros_are_the_same_number() -> None:
     assert shown_tiles(tiles("a", Tile("b", unlike="a")), scalars(a=0.0, b=0.0)) == ("a",)
 

@@ -317,3 +317,9 @@ def test_numbers_by_kind_of_time_are_told_apart() -> None:
     assert differing.details == ("The numbers below group time by kind: there, 0% of the steps is input.",)
     assert differing.text == "Not input-bound: input takes 20.0 µs (2.00%) of each step."
     assert by_causes(Judged("good", "input", "", ("First.",)), no_steps(), limits()).details == ("First.",)
+
+
+@pytest.mark.parametrize(("share", "level"), [(0.1999, "warn"), (0.2, "bad"), (0.2001, "bad")])
+def test_input_is_bad_from_a_fifth_of_the_step_on(share: float, level: str) -> None:
+    waits = replace(finding(Cause.INPUT, 0.25), share=share)
+    assert input_share(limits(finding(Cause.COMPILATION, 0.5), waits))[0] == level

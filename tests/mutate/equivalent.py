@@ -443,9 +443,6 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "focus: gap.max() >= least_gap → gap.max() > least_gap": "the stray event itself takes at least 1 ps of the gap",
         "focus: gap_after.max() >= least_gap → gap_after.max() > least_gap": "the last event itself takes at least 1 ps of the gap",
     },
-    "tb_tpuprof/serve/guard.py": {
-        "Guard.__init__: secrets.token_urlsafe(24) → secrets.token_urlsafe(48)": "a longer random token",
-    },
     "tb_tpuprof/serve/monitors.py": {
         "<module>: MAX_SAMPLES = 10000 → MAX_SAMPLES = 20000": "a bound of memory",
         "<module>: MAX_SAMPLES = 10000 → MAX_SAMPLES = 5000": "a bound of memory",

@@ -145,8 +145,8 @@ def _temporaries(module: HloModule, memory: SpaceMemory) -> list[Advice]:
         top = int(rows[is_long_lived][size[is_long_lived].argmax()])
         text = (
             f"Recompute instead of storing: {_n_temporaries(int(is_long_lived.sum()))} live for half of the "
-            f"program or longer, the largest {_described(module, memory, top)}. Wrap that part in `jax.checkpoint` "
-            "(or `tf.recompute_grad`), or run smaller batches."
+            f"program or longer, the largest {_described(module, memory, top)}. Wrap that part in "
+            "`jax.checkpoint` (or `tf.recompute_grad`), or run smaller batches."
         )
         items.append(Advice(text, long_lived_bytes))
     is_f32 = np.array(

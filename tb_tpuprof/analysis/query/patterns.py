@@ -1,9 +1,9 @@
 """Regular expressions that cannot run away: RE2 matches in time linear in the text, whatever the expression.
 
 Known is [RE2's syntax](https://github.com/google/re2/wiki/Syntax): characters, `.`, classes `[a-z]` and
-`[[:alpha:]]`, `\\d \\w \\s \\b` (of ASCII) and their opposites, `\\p{Greek}`, `^ $` (the text's ends), groups, `|`,
-`* + ?` and `*?`, `{m,n}` up to 1000, `(?i)`. Not known, as it cannot be matched in linear time: references back,
-looking ahead or behind. Case matters unless `(?i)` stands in front.
+`[[:alpha:]]`, `\\d \\w \\s \\b` (of ASCII) and their opposites, `\\p{Greek}`, `^ $` (the ends of the text),
+groups, `|`, `* + ?` and `*?`, `{m,n}` up to 1000, `(?i)`. Not known, as it cannot be matched in linear time:
+references back, looking ahead or behind. Case matters unless `(?i)` stands in front.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAX_BYTES, MAX_INSTRUCTIONS = 8 << 20, 4000
 BUDGET_S = 10.0
 _SIGN = "Put a backslash before it to look for the character itself."
 _TOO_LARGE = "pattern too large"
-# RE2's message up to its colon: the same in the words of this project, and a remedy. {} is the part concerned.
+# RE2's message up to its colon: the same in our words, and a remedy. {} is the part concerned.
 _MESSAGES = {
     "missing )": ("the bracket ( is not closed", "Add ) or put a backslash before it."),
     "unexpected )": ("the bracket ) was not opened", _SIGN),
@@ -153,6 +153,6 @@ def _position(text: str, kind: str, part: str) -> int:
 
 
 def _fault(text: str) -> tuple[str, str]:
-    """(RE2's kind of error, empty if there is none; the part concerned). Programs are not compiled in full."""
+    """(RE2's kind of error, empty if there is none; the part concerned). Compiles no whole program."""
     kind, _, part = _compiled(text, _SMALL_BYTES)[1].partition(": ")
     return (_TOO_LARGE, "") if kind.startswith(_TOO_LARGE) else (kind, part)

@@ -106,5 +106,8 @@ def test_no_pattern_is_refused_without_a_place_in_it(source: str) -> None:
     try:
         Pattern(source)
     except BadPattern as error:
-        assert 0 <= error.position < max(len(source), 1)
-        assert "RE2" not in error.remedy, error.message  # every message of RE2 has words of its own
+        refusal = error
+    else:
+        return
+    assert 0 <= refusal.position < max(len(source), 1)
+    assert "RE2" not in refusal.remedy, refusal.message  # every message of RE2 has words of its own

@@ -197,36 +197,6 @@ WINDOW_SCALARS = (
     ),
 )
 
-MATCHES = TableSpec(
-    "matches",
-    "Matches",
-    _EVENT_COLUMNS,
-    "In time order: the first ones after, or the last ones before an event; of derived tracks only if "
-    "nothing recorded matches",
-)
-NAMES = TableSpec(
-    "names",
-    "Names that match",
-    (
-        _NAME,
-        number("n", "Events", "count", "Number of events of this name"),
-        number("total_ps", "Total", "ps", "Duration of all events of this name", formula="Σ duration"),
-        number("max_ps", "Longest", "ps", "Duration of the longest event of this name"),
-    ),
-    "On recorded tracks, largest total first",
-)
-DERIVED_NAMES = TableSpec(
-    "derived_names",
-    "Names that match on derived tracks",
-    NAMES.columns,
-    "These tell the same time again: they do not add to the recorded ones. Largest total first",
-)
-SEARCH_SCALARS = (
-    ScalarSpec("n_matches", "Matches", "count", "Number of events on recorded tracks that match"),
-    ScalarSpec("n_names", "Names", "count", "Number of different names that match on recorded tracks"),
-    ScalarSpec("n_derived", "Derived matches", "count", "Number of events on derived tracks that match"),
-)
-
 TIMES_IN_WINDOW = (
     number(
         "total_ps",
@@ -246,21 +216,6 @@ TIMES_IN_WINDOW = (
     number("min_ps", "Shortest", "ps", "Duration of the shortest part within the window"),
     number("max_ps", "Longest", "ps", "Duration of the longest part within the window"),
 )
-TOTALS = TableSpec(
-    "totals",
-    "Totals",
-    (
-        _NAME,
-        number("n", "Events", "count", "Number of events of this name that overlap the window"),
-        *TIMES_IN_WINDOW,
-    ),
-    "Time by name of the parts of events within the window, largest total first",
-)
-TOTALS_SCALARS = (
-    ScalarSpec("n_events", "Events", "count", "Number of events that overlap the range"),
-    ScalarSpec("range_ps", "Range", "ps", "Length of the range", formula="end − start"),
-)
-
 DENSITY = TableSpec(
     "density",
     "Density",

@@ -321,6 +321,34 @@ def test_hits_are_exact_for_every_box_and_pixel(
     assert payload.scalars["n_boxes"].value == len(boxes)
 
 
+@settings(deadline=None, max_examples=15)
+@given(
+    st.integers(0, 10_000),
+    st.sampled_from(["name", "track", "host", "step", "category", "arg.shape"]),
+    st.sampled_from(["auto", "derived"]),
+)
+def test_the_slices_of_a_group_are_those_that_it_counts(seed: int, by: str, of: str) -> None:
+    traces = three(seed)
+    window: dict[str, Any] = {"query": "dur>1us", "start_ps": 5 * US, "end_ps": 120 * US, "of": of}
+    everything = rows(ask(*traces, question="slices", **window), "slices")
+    window["by"] = by
+    groups = rows(ask(*traces, question="groups", **window), "groups")
+    seen: list[int] = []
+    for group in groups:
+        payload = ask(*traces, question="slices", **window, group=group["group"], sort="dur", descending=True)
+        found = rows(payload, "slices")
+        assert (payload.scalars["n_matches"].value, payload.scalars["total_ps"].value) == (
+            group["n"],
+            group["total_ps"],
+        )
+        assert len(found) == group["n"]
+        if by in ("name", "host", "step"):
+            assert {row[by] for row in found} == {group["group"]}
+        seen += [row["event"] for row in found]
+    assert sorted(seen) == sorted(row["event"] for row in everything)
+    assert rows(ask(*traces, question="slices", **window, group="no such group"), "slices") == []
+
+
 def test_utilization_counts_each_instant_once() -> None:
     traces = three(23)
     low, high = 10 * US, 90 * US

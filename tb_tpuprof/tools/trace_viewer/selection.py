@@ -59,6 +59,11 @@ class HostMatches:
         """The matches that the answer is about."""
         return self.derived if self.is_derived else self.recorded
 
+    def only(self, is_chosen: npt.NDArray[np.bool_]) -> HostMatches:
+        """Some of the matches that the answer is about."""
+        chosen = self.events[is_chosen]
+        return replace(self, derived=chosen) if self.is_derived else replace(self, recorded=chosen)
+
     def starts(self, events: Events) -> Int64s:
         """Starts in the view's time."""
         return columns.starts(self.timeline.drawn, events) + self.view.offset_ps

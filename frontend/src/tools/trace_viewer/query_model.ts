@@ -1,6 +1,6 @@
 /** The server's answers about a query: its slices, groups and hits, the fields of the language, utilization. */
 
-import { readNumber, readScalar, readTable } from '../../api/declared';
+import { readNumber, readScalar, readTable, type RowOf } from '../../api/declared';
 import { TRACE_VIEWER } from '../../api/tables/trace_viewer';
 import type { Payload, Table } from '../../api/types';
 import { eventOf, type EventRef } from './details_model';
@@ -20,6 +20,7 @@ export interface Slices extends Counts {
   /** The number of matches before the first row. */
   readonly first: number;
   readonly matches: readonly EventRef[];
+  readonly rows: readonly SliceRow[];
   readonly table: Table;
 }
 
@@ -49,6 +50,7 @@ export interface QueryField {
   readonly meaning: string;
 }
 
+type SliceRow = RowOf<(typeof TRACE_VIEWER)['slices']['tables']['slices']>;
 type CountScalars = (typeof TRACE_VIEWER)['slices']['scalars'];
 
 function countsOf(
@@ -64,14 +66,16 @@ function countsOf(
 
 export function decodeSlices(payload: Payload): Slices {
   const { tables, scalars } = TRACE_VIEWER.slices;
-  const rows = readTable(payload, tables.slices);
+  const slices = readTable(payload, tables.slices);
+  const rows = slices.all();
   return {
     ...countsOf(payload, scalars),
     nMatches: readNumber(payload, scalars.n_matches) ?? 0,
     totalPs: readNumber(payload, scalars.total_ps) ?? 0,
     first: readNumber(payload, scalars.first) ?? 0,
-    matches: rows.all().map((row) => eventOf(row)),
-    table: rows.table,
+    matches: rows.map((row) => eventOf(row)),
+    rows,
+    table: slices.table,
   };
 }
 

@@ -2,12 +2,13 @@
 
 import { useSignal } from '@preact/signals';
 import type { VNode } from 'preact';
-import { useMemo, useRef } from 'preact/hooks';
+import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import type { ApiError } from '../../api/client';
 import { asApiError, useLoaded } from '../../state/payload';
 import { completed, completionsAt, type Completion, type Completions, type FieldValues } from './completion';
 import { Icon } from './icons';
 import { decodeFields, decodeSlices, type QueryField } from './query_model';
+import { positionOf, tokensOf } from './query_tokens';
 import type { Search } from './search';
 import type { Timeline } from './timeline';
 
@@ -18,6 +19,7 @@ function statusOf(search: Search, nInView: number | null): string {
   if (search.error.value) return 'Not a query';
   const page = search.page.value;
   if (!search.isActive) return '';
+  if (search.isStopped.value) return 'Stopped';
   if (!page || page.text !== search.text.value) return '…';
   if (page.nMatches === 0) return 'No match';
   const index = search.at.value;
@@ -93,8 +95,33 @@ function Suggestions({
       )}
       <p class="tv-suggest-hint">
         <kbd>Tab</kbd> inserts · <code>:</code> contains · <code>=</code> exactly · <code>~</code> regex ·{' '}
-        <code>-</code> excludes
+        <code>-</code> excludes · <code>OR</code>
       </p>
+    </div>
+  );
+}
+
+/**
+ * The query's text in colors, drawn exactly below that of the field, whose own text is transparent. Read by no
+ * one but the eye; the error itself is an alert.
+ */
+function ColoredText({
+  text,
+  wrongAt,
+  layer,
+}: {
+  text: string;
+  wrongAt: number | null;
+  layer: { current: HTMLDivElement | null };
+}): VNode {
+  const tokens = useMemo(() => tokensOf(text, wrongAt), [text, wrongAt]);
+  return (
+    <div class="tv-colored" aria-hidden="true" ref={layer}>
+      {tokens.map((token, index) => (
+        <span key={index} class={`tv-token-${token.kind}${token.isWrong ? ' is-wrong' : ''}`}>
+          {token.text}
+        </span>
+      ))}
     </div>
   );
 }
@@ -110,6 +137,11 @@ function QueryField({
 }): VNode {
   const { search } = timeline;
   const input = useRef<HTMLInputElement>(null);
+  const layer = useRef<HTMLDivElement>(null);
+  // A long query scrolls within the field, also by itself at the caret.
+  const follow = (): void => {
+    if (layer.current && input.current) layer.current.scrollLeft = input.current.scrollLeft;
+  };
   const caret = useSignal(0);
   const chosen = useSignal(0);
   const isOpen = useSignal(false);
@@ -121,6 +153,7 @@ function QueryField({
   const text = search.text.value;
   const completions = completionsAt(text, Math.min(caret.value, text.length), fields ?? [], values);
   const isShown = isOpen.value && hasFocus.value;
+  useLayoutEffect(follow, [text]);
   const choose = (item: Completion): void => {
     const next = completed(text, completions, item);
     // Now, not after the next render: the user types on.
@@ -155,6 +188,7 @@ function QueryField({
   };
   return (
     <div class="tv-query">
+      <ColoredText text={text} wrongAt={hint ? positionOf(hint.message) : null} layer={layer} />
       <input
         ref={input}
         class="field"
@@ -185,8 +219,10 @@ function QueryField({
           isOpen.value = true;
           search.set(event.currentTarget.value, true);
         }}
+        onScroll={follow}
         onKeyUp={(event) => {
           note(event.currentTarget);
+          follow();
         }}
         onClick={(event) => {
           note(event.currentTarget);
@@ -198,6 +234,27 @@ function QueryField({
         <Suggestions completions={completions} chosen={chosen.value} error={hint} onChoose={choose} />
       )}
     </div>
+  );
+}
+
+/** What a query that takes longer is waiting for, for how long, and a way out. */
+function Slow({ search }: { search: Search }): VNode | null {
+  const seconds = search.waitingS.value;
+  if (seconds === 0) return null;
+  return (
+    <span class="tv-slow" role="status">
+      {search.readsArguments ? 'Reading arguments' : 'Searching'}, {seconds} s
+      <button
+        type="button"
+        class="button small"
+        data-tip="Stop waiting; Enter asks again"
+        onClick={() => {
+          search.stop();
+        }}
+      >
+        Cancel
+      </button>
+    </span>
   );
 }
 
@@ -213,13 +270,20 @@ export function SearchBox({ timeline, scope }: { timeline: Timeline; scope: stri
   return (
     <div class="tv-search" role="search">
       <QueryField timeline={timeline} scope={scope} hint={error} />
+      {search.isActive && <Slow search={search} />}
       {search.isActive && (
         <>
           <button
             type="button"
             class={`tv-status text-link${error ? ' is-wrong' : ''}`}
             role="status"
-            data-tip={error ? `${error.message} ${error.remedy}` : 'List the matches'}
+            data-tip={
+              error
+                ? `${error.message} ${error.remedy}`
+                : search.isStopped.value
+                  ? 'Enter asks again'
+                  : 'List the matches'
+            }
             aria-expanded={search.list.value !== null}
             onClick={() => {
               search.list.value = search.list.value === null ? 'slices' : null;

@@ -29,8 +29,6 @@ export interface Groups extends Counts {
   readonly nEvents: number;
   readonly totalPs: number;
   readonly rangePs: number;
-  /** The longest event of each row. */
-  readonly longest: readonly EventRef[];
   readonly table: Table;
 }
 
@@ -88,13 +86,6 @@ export function decodeGroups(payload: Payload): Groups {
     nEvents: readNumber(payload, scalars.n_events) ?? 0,
     totalPs: readNumber(payload, scalars.total_ps) ?? 0,
     rangePs: readNumber(payload, scalars.range_ps) ?? 0,
-    longest: rows.all().map((row) => ({
-      event: row.longest_event ?? -1,
-      track: row.longest_track ?? -1,
-      name: row.group,
-      startPs: row.longest_start_ps ?? 0,
-      durationPs: row.longest_duration_ps ?? 0,
-    })),
     table: rows.table,
   };
 }

@@ -2,13 +2,14 @@
 
 import { useSignal } from '@preact/signals';
 import type { VNode } from 'preact';
-import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
+import { useMemo, useRef } from 'preact/hooks';
 import type { ApiError } from '../../api/client';
 import { asApiError, useLoaded } from '../../state/payload';
 import { completed, completionsAt, type Completion, type Completions, type FieldValues } from './completion';
 import { Icon } from './icons';
 import { decodeFields, decodeSlices, type QueryField } from './query_model';
-import { positionOf, tokensOf } from './query_tokens';
+import { ColoredText } from './colored_text';
+import { positionOf } from './query_tokens';
 import type { Search } from './search';
 import type { Timeline } from './timeline';
 
@@ -101,29 +102,14 @@ function Suggestions({
   );
 }
 
-/**
- * The query's text in colors, drawn exactly below that of the field, whose own text is transparent. Read by no
- * one but the eye; the error itself is an alert.
- */
-function ColoredText({
-  text,
-  wrongAt,
-  layer,
-}: {
-  text: string;
-  wrongAt: number | null;
-  layer: { current: HTMLDivElement | null };
-}): VNode {
-  const tokens = useMemo(() => tokensOf(text, wrongAt), [text, wrongAt]);
-  return (
-    <div class="tv-colored" aria-hidden="true" ref={layer}>
-      {tokens.map((token, index) => (
-        <span key={index} class={`tv-token-${token.kind}${token.isWrong ? ' is-wrong' : ''}`}>
-          {token.text}
-        </span>
-      ))}
-    </div>
-  );
+/** What can be written at the caret; values of the fields are loaded once the line has the focus. */
+function useCompletions(timeline: Timeline, scope: string, caret: number, hasFocus: boolean): Completions {
+  const fields = useLoaded(hasFocus ? scope : '', scope, async (signal) =>
+    decodeFields(await timeline.ask('fields', {}, signal)),
+  ).data as readonly QueryField[] | null;
+  const values = useMemo(() => valuesOf(timeline), [timeline.facts.value]);
+  const text = timeline.search.text.value;
+  return completionsAt(text, Math.min(caret, text.length), fields ?? [], values);
 }
 
 function QueryField({
@@ -137,23 +123,14 @@ function QueryField({
 }): VNode {
   const { search } = timeline;
   const input = useRef<HTMLInputElement>(null);
-  const layer = useRef<HTMLDivElement>(null);
-  // A long query scrolls within the field, also by itself at the caret.
-  const follow = (): void => {
-    if (layer.current && input.current) layer.current.scrollLeft = input.current.scrollLeft;
-  };
   const caret = useSignal(0);
   const chosen = useSignal(0);
   const isOpen = useSignal(false);
   const hasFocus = useSignal(false);
-  const fields = useLoaded(hasFocus.value ? scope : '', scope, async (signal) =>
-    decodeFields(await timeline.ask('fields', {}, signal)),
-  ).data as readonly QueryField[] | null;
-  const values = useMemo(() => valuesOf(timeline), [timeline.facts.value]);
   const text = search.text.value;
-  const completions = completionsAt(text, Math.min(caret.value, text.length), fields ?? [], values);
+  const completions = useCompletions(timeline, scope, caret.value, hasFocus.value);
   const isShown = isOpen.value && hasFocus.value;
-  useLayoutEffect(follow, [text]);
+  const isListed = isShown && completions.items.length > 0;
   const choose = (item: Completion): void => {
     const next = completed(text, completions, item);
     // Now, not after the next render: the user types on.
@@ -182,13 +159,13 @@ function QueryField({
     } else if (event.key === 'Escape') {
       event.preventDefault();
       event.stopPropagation();
-      if (isShown && completions.items.length > 0) isOpen.value = false;
+      if (isListed) isOpen.value = false;
       else event.currentTarget.blur();
     }
   };
   return (
     <div class="tv-query">
-      <ColoredText text={text} wrongAt={hint ? positionOf(hint.message) : null} layer={layer} />
+      <ColoredText text={text} wrongAt={hint ? positionOf(hint.message) : null} field={input} />
       <input
         ref={input}
         class="field"
@@ -198,11 +175,9 @@ function QueryField({
         placeholder="Find events: dur>1ms name:dot  /"
         aria-label="Find events"
         aria-autocomplete="list"
-        aria-expanded={isShown && completions.items.length > 0}
+        aria-expanded={isListed}
         aria-controls="tv-suggestions"
-        aria-activedescendant={
-          isShown && completions.items.length > 0 ? `tv-suggestion-${String(chosen.value)}` : undefined
-        }
+        aria-activedescendant={isListed ? `tv-suggestion-${String(chosen.value)}` : undefined}
         aria-invalid={search.error.value ? true : undefined}
         autocomplete="off"
         spellcheck={false}
@@ -219,10 +194,8 @@ function QueryField({
           isOpen.value = true;
           search.set(event.currentTarget.value, true);
         }}
-        onScroll={follow}
         onKeyUp={(event) => {
           note(event.currentTarget);
-          follow();
         }}
         onClick={(event) => {
           note(event.currentTarget);

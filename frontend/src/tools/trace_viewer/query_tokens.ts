@@ -1,6 +1,6 @@
 /** The query line in parts for coloring: fields, operators, values, OR and brackets. The server's parser decides. */
 
-export type TokenKind = 'field' | 'operator' | 'joint' | 'text' | 'space';
+type TokenKind = 'field' | 'operator' | 'joint' | 'text' | 'space';
 
 export interface Token {
   readonly text: string;

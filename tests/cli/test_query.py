@@ -58,7 +58,9 @@ def test_or_and_brackets_are_those_of_the_language(run: Path, capsys: pytest.Cap
     events = rows(query(capsys, run, "--csv"))
     either = rows(query(capsys, run, "host=c OR (name:u | name:v) -host=b", "--csv"))
     expected = [
-        e["event"] for e in events if e["host"] == "c" or (e["name"] in ("u", "v") and e["host"] != "b")
+        e["event"]
+        for e in events
+        if e["host"] == "c" or (e["host"] != "b" and any(part in e["name"].lower() for part in "uv"))
     ]
     assert 0 < len(expected) < len(events)
     assert [e["event"] for e in either] == expected

@@ -40,11 +40,8 @@ class OwnSide:
         params: dict[str, object] = {"width_px": request.width_px}
         if window:
             params |= {"start_ps": int(window[0]), "end_ps": int(window[1])}
-        if search and request.mode == "query":
-            return Answer(encode_columns(tool.run(self.session, [request.host], {"query": search}, "slices")))
         if search:
-            matches = tool.run(self.session, [request.host], {"text": search}, "search")
-            return Answer(encode_columns(matches))
+            return Answer(encode_columns(tool.run(self.session, [request.host], {"query": search}, "slices")))
         payload = tool.run(self.session, [request.host], params, waits=False)
         return Answer(encode_columns(payload), float(payload.scalars["trace_duration_ps"].value or 0))
 

@@ -219,8 +219,7 @@ def _trace_viewer(page: Answer, session: Session) -> Iterator[Request]:
     third = (end - start) // 3
     part = {"start_ps": start + third, "end_ps": end - third}
     yield "", {**part, "width_px": 60, "flows": True}
-    yield "totals", {**part, "depth_to": 1}
-    yield "totals", {}
+    yield "groups", {**part, "depth_to": 1}
     yield "minimap", {"width_px": 12}
     yield "slices", {**part, "query": "dur>1us -name:launch", "sort": "dur", "descending": True, "limit": 5}
     yield "groups", {**part, "by": "track"}
@@ -229,18 +228,15 @@ def _trace_viewer(page: Answer, session: Session) -> Iterator[Request]:
     yield "hits", {**part, "query": "name~[aeiou]", "width_px": 12}
     yield "utilization", part
     yield "fields", {}
-    yield "search", {"text": "e", "limit": 5}
-    yield "search", {"text": "1", "in_args": True, "limit": 5}
+    yield "slices", {"query": "name:e OR -dur<2us step:0..3", "limit": 5}
+    yield "slices", {"query": "any:1", "limit": 5}
     events = _column(
-        answer_of(session, "trace_viewer", "search", {"text": "e", "limit": 40}), "matches", "event"
+        answer_of(session, "trace_viewer", "slices", {"query": "e", "limit": 40}), "slices", "event"
     )
     for event in events[1::15]:
         yield "event", {"event": event}
         for direction in ("next", "previous"):
             yield "neighbour", {"event": event, "direction": direction}
-    for event in events[-1:]:
-        yield "search", {"text": "e", "limit": 3, "before_event": event}
-        yield "search", {"text": "e", "limit": 3, "after_event": event}
 
 
 REQUESTS: dict[str, Callable[[Answer, Session], Iterator[Request]]] = {

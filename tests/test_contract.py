@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from werkzeug.test import Client
 
+from tb_tpuprof.analysis.query.grammar import FIELDS
 from tb_tpuprof.encode import encode_json
 from tb_tpuprof.serve.logdirs import Logdirs
 from tb_tpuprof.serve.routes import Routes
@@ -231,3 +232,10 @@ def check_reasons(payload: Payload) -> None:
             is_unknown = values < 0 if column.strings is not None else values != values
             if is_unknown.any():
                 assert column.unknown, f"{payload.tool}: {table_name}.{column.name} lacks `unknown`"
+
+
+def test_the_query_line_colors_the_fields_of_the_language() -> None:
+    source = (ROOT / "frontend/src/tools/trace_viewer/query_tokens.ts").read_text("utf-8")
+    match = re.search(r"const FIELDS = '([a-z|]+)';", source)
+    assert match
+    assert match[1].split("|") == [field.name for field in FIELDS]

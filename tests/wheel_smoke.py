@@ -10,7 +10,7 @@ import tb_tpuprof
 from tb_tpuprof.encode import encode_json
 from tb_tpuprof.native import IS_COMPILED
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import TOOLS
+from tb_tpuprof.tools import TOOLS, get_tool
 
 
 def main(demo_logs: str) -> None:
@@ -30,6 +30,8 @@ def main(demo_logs: str) -> None:
         for tool in TOOLS:
             if tool.available(session):
                 print(run_dir.name, tool.name, len(encode_json(tool.run(session, None, {}))), "bytes")
+        found = get_tool("trace_viewer").run(session, None, {"query": "name~.", "limit": "1"}, "slices")
+        assert found.tables["slices"].n_rows == 1, "a regular expression finds nothing"
     print(tb_tpuprof.__file__)
 
 

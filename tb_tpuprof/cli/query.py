@@ -28,7 +28,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "query",
         help="find events by name, duration, track, step or argument, and add up their times",
         description=f"Find events: tpuprof query RUN_DIR {_EXAMPLE}\n\nFields:\n{fields}\n\n"
-        "Operators: ':' contains, '=' exactly, '~' regular expression, > >= < <=; '-' in front excludes.",
+        "Operators: ':' contains, '=' exactly, '~' regular expression, > >= < <=; '-' in front excludes.\n"
+        "All conditions must hold; OR (or |) between them: one side is enough. What stands side by side\n"
+        "binds closer; brackets group: 'dur>1ms (name:dot OR track:python)'.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(

@@ -86,9 +86,20 @@ def test_groups_pivot_lead_to_the_longest_and_narrow_the_query(
     first = max(totals, key=lambda name: totals[name])
     row = table.locator("tbody tr[aria-rowindex]").first
     expect(row).to_contain_text(first)
+    table.focus()
+    page.keyboard.press("Enter")
+    slices = frame.get_by_role("table", name=f"Events of {first}, longest first")
+    of_first = sorted((i for i, name in enumerate(names) if name == first), key=lambda i: -int(duration[i]))
+    expect(slices.locator("tbody tr")).to_have_count(min(len(of_first), 20))
+    expect_state(page, open=first)
+    slices.locator("tbody button").first.click()
+    expect_state(page, event=str(of_first[0]))
+    expect(slices.locator("tbody tr").first).to_have_attribute("aria-current", "true")
+    page.go_back()
+    page.go_back()
+    expect(slices).to_have_count(0)
     row.locator("td").last.click()
-    longest = max((i for i, name in enumerate(names) if name == first), key=lambda i: int(duration[i]))
-    expect_state(page, event=str(longest))
+    expect(slices).to_be_visible()
     row.hover()
     row.get_by_role("button", name="only").click()
     expect(frame.locator(".tv-status")).to_have_text(re.compile(rf"\b{counts[first]:,}\b"))
@@ -104,7 +115,7 @@ def test_find_them_all_finds_all_and_only_these(page: Page, server: Server, trac
     frame = open_viewer(page, server, event=str(event))
     frame.get_by_role("button", name="Find them all").click()
     n = names.count("dot.1")
-    expect(frame.locator(".tv-status")).to_have_text(f"{n:,}")
+    expect(frame.locator(".tv-status")).to_have_text(re.compile(rf"^{n:,}( · |$)"))
     expect(frame.locator(".tv-results-bar b")).to_contain_text(f"{n} events · ")
     assert state_of(page)["q"] == 'name="dot.1"'
 
@@ -132,3 +143,72 @@ def test_a_tracks_totals_and_the_utilization_of_all(page: Page, server: Server, 
     expect(rows).to_contain_text("python")
     frame.locator(".tv-totals").get_by_label("Group by").select_option("busy")
     expect(frame.get_by_role("grid", name="Utilization")).to_contain_text("python")
+
+
+def test_colors_lie_below_the_text_and_mark_the_error(page: Page, server: Server) -> None:
+    frame = open_viewer(page, server)
+    line = frame.get_by_role("combobox", name="Find events")
+    page.keyboard.press("/")
+    page.keyboard.type("dur>1us (name:dot OR track:pyth")
+    line.press("Home")
+    line.press("End")
+    page.keyboard.type("on)")
+    expect(line).to_have_value("dur>1us (name:dot OR track:python)")
+    colored = frame.locator(".tv-colored")
+    expect(colored).to_have_text("dur>1us (name:dot OR track:python)")
+    expect(colored.locator(".tv-token-field")).to_have_text(["dur", "name", "track"])
+    expect(colored.locator(".tv-token-joint")).to_have_text(["(", "OR", ")"])
+    expect(colored).to_have_attribute("aria-hidden", "true")
+    # The same places as the field's own text: font, size and padding agree, also when it scrolls.
+    same = """(layer) => {
+        const [a, b] = [layer, layer.nextElementSibling].map((element) => getComputedStyle(element));
+        return ['fontFamily', 'fontSize', 'letterSpacing', 'lineHeight', 'paddingLeft', 'borderLeftWidth']
+            .filter((name) => a[name] !== b[name]);
+    }"""
+    assert colored.evaluate(same) == []
+    page.keyboard.type(" name:" + "x" * 200)
+    expect(colored).to_have_text("dur>1us (name:dot OR track:python) name:" + "x" * 200)
+    scrolled = "(layer) => [layer.scrollLeft, layer.nextElementSibling.scrollLeft]"
+    layer_px, field_px = colored.evaluate(scrolled)
+    assert field_px > 0
+    assert abs(layer_px - field_px) <= 1
+    line.fill("name:dot dur>abc")
+    expect(colored.locator(".is-wrong")).to_have_text("abc")
+
+
+def test_or_counts_what_one_of_the_conditions_matches(page: Page, server: Server, trace: Trace) -> None:
+    names = names_of(trace)
+    duration = trace.events["duration_ps"]
+    n = sum(("dot" in name or "fusion" in name) and int(duration[i]) > 10**6 for i, name in enumerate(names))
+    frame = open_viewer(page, server, q="dur>1us (name:dot | name:fusion)")
+    expect(frame.locator(".tv-status")).to_have_text(f"{n:,}")
+
+
+def test_a_slow_query_shows_what_it_waits_for_and_can_be_cancelled(
+    page: Page, server: Server, trace: Trace
+) -> None:
+    held: list[Any] = []
+    page.route(re.compile(r"/data/trace_viewer/slices.*any"), lambda route: held.append(route))
+    frame = open_viewer(page, server)
+    page.keyboard.press("/")
+    page.keyboard.type("any:dot")
+    slow = frame.locator(".tv-slow")
+    expect(slow).to_contain_text("Reading arguments, 1 s")
+    slow.get_by_role("button", name="Cancel").click()
+    expect(slow).to_have_count(0)
+    expect(frame.locator(".tv-status")).to_have_text("Stopped")
+    page.unroute_all()
+    frame.get_by_role("combobox", name="Find events").press("Enter")
+    expect(frame.locator(".tv-status")).to_have_text(re.compile(r"^1 of "))
+
+
+def test_the_keys_of_the_totals_are_in_the_link_and_back_restores_them(page: Page, server: Server) -> None:
+    frame = open_viewer(page, server, mark="1000000-90000000000", by="track")
+    choice = frame.locator(".tv-totals").get_by_label("Group by")
+    expect(choice).to_have_value("track")
+    choice.select_option("step")
+    expect(frame.get_by_role("grid", name="Totals by step")).to_be_visible()
+    expect_state(page, by="step")
+    page.go_back()
+    expect(choice).to_have_value("track")
+    expect(frame.get_by_role("grid", name="Totals by track")).to_be_visible()

@@ -54,6 +54,18 @@ def test_events_are_listed_with_their_number_and_total(run: Path, capsys: pytest
     assert "… and 4 more (--limit, now 1; --csv)" in query(capsys, run, "name:train", "--limit", 1)
 
 
+def test_or_and_brackets_are_those_of_the_language(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    events = rows(query(capsys, run, "--csv"))
+    either = rows(query(capsys, run, "host=c OR (name:u | name:v) -host=b", "--csv"))
+    expected = [
+        e["event"]
+        for e in events
+        if e["host"] == "c" or (e["host"] != "b" and any(part in e["name"].lower() for part in "uv"))
+    ]
+    assert 0 < len(expected) < len(events)
+    assert [e["event"] for e in either] == expected
+
+
 def test_groups_add_up_over_hosts(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     events = rows(query(capsys, run, "--csv"))
     for key, column in (("name", "name"), ("host", "host"), ("step", "step")):
@@ -85,6 +97,7 @@ def test_json_is_the_answer_over_http(run: Path, capsys: pytest.CaptureFixture[s
     ("arguments", "words"),
     [
         (["durr>1ms"], ["at character 1", "no field 'durr'", "Did you mean dur?"]),
+        (["name:a OR"], ["at character 8", "lacks a condition after it"]),
         (["name~(a"], ["at character 6", "not closed"]),
         (["", "--group", "color"], ["by", "arg.NAME"]),
         (["", "--sort", "length"], ["sort", "start, dur"]),

@@ -165,51 +165,6 @@ def test_boxes_are_the_longest_event_of_each_pixel_pair_and_hide_what_they_say(
 
 
 @settings(deadline=None, max_examples=100)
-@given(
-    traces(),
-    traces(start_ns=7),
-    st.sampled_from(["matmul", "MAT", "e", "py:3", "nothing", ":"]),
-    st.integers(1, 30),
-    st.data(),
-)
-def test_search_finds_what_a_loop_finds(
-    first: Trace, second: Trace, text: str, limit: int, data: st.DataObject
-) -> None:
-    everything = sorted(
-        (event["start"] + offset, host * EVENTS_PER_HOST + event["event"], event["name"], event["duration"])
-        for host, (trace, offset) in enumerate(((first, 0), (second, 7000)))
-        for event in brute_events(trace)
-    )
-    expected = [event for event in everything if text.lower() in event[2].lower()]
-    payload = ask(first, second, question="search", text=text, limit=limit)
-    assert payload.scalars["n_matches"].value == len(expected)
-    matches = rows(payload, "matches")
-    assert [(row["start_ps"], row["event"], row["name"], row["duration_ps"]) for row in matches] == expected[
-        :limit
-    ]
-    by_name = {row["name"]: (row["n"], row["total_ps"], row["max_ps"]) for row in rows(payload, "names")}
-    grouped = {
-        name: [event[3] for event in expected if event[2] == name]
-        for name in {event[2] for event in expected}
-    }
-    assert by_name == {name: (len(lengths), sum(lengths), max(lengths)) for name, lengths in grouped.items()}
-    if everything:
-        start, event, _, _ = data.draw(st.sampled_from(everything))
-        after = rows(
-            ask(first, second, question="search", text=text, limit=limit, after_event=event), "matches"
-        )
-        assert [row["event"] for row in after] == [
-            match[1] for match in expected if match[:2] > (start, event)
-        ][:limit]
-        before = rows(
-            ask(first, second, question="search", text=text, limit=limit, before_event=event), "matches"
-        )
-        assert [row["event"] for row in before] == [
-            match[1] for match in expected if match[:2] < (start, event)
-        ][-limit:]
-
-
-@settings(deadline=None, max_examples=100)
 @given(traces(), st.integers(0, 420), st.integers(1, 500), st.integers(0, 1), st.integers(0, 3))
 def test_totals_are_the_clipped_sums(trace: Trace, begin: int, length: int, low: int, high: int) -> None:
     end = begin + length
@@ -219,8 +174,10 @@ def test_totals_are_the_clipped_sums(trace: Trace, begin: int, length: int, low:
         if event["end"] > begin and event["start"] < end and low <= event["depth"] <= high:
             part = max(0, min(event["start"] + event["duration"], end) - max(event["start"], begin))
             sums.setdefault(event["name"], []).append(part)
-    payload = ask(trace, question="totals", start_ps=begin, end_ps=end, depth_from=low, depth_to=high)
-    by_name = {row["name"]: row for row in rows(payload, "totals")}
+    payload = ask(
+        trace, question="groups", start_ps=begin, end_ps=end, depth_from=low, depth_to=high, of="recorded"
+    )
+    by_name = {row["group"]: row for row in rows(payload, "groups")}
     assert {
         name: (row["n"], row["total_ps"], row["min_ps"], row["max_ps"]) for name, row in by_name.items()
     } == {name: (len(parts), sum(parts), min(parts), max(parts)) for name, parts in sums.items()}
@@ -275,8 +232,8 @@ def test_steps_of_a_host_come_from_its_annotations() -> None:
     )  # three steps on eight pixels are no marks any more
     boxes = [box for box in rows(ask(stepped()), "boxes") if box["family"] == 8]
     assert [box["name"] for box in boxes] == ["train 7", "train 8", "train 9"]
-    payload = ask(stepped(), question="search", text="TRAIN 8")
-    assert [match["name"] for match in rows(payload, "matches")] == ["train 8"]
+    payload = ask(stepped(), question="slices", query="TRAIN 8")
+    assert [match["name"] for match in rows(payload, "slices")] == ["train 8"]
     assert payload.scalars["n_matches"].value == 1
 
 
@@ -477,7 +434,7 @@ def test_a_gpu_gets_lines_of_steps_scopes_and_operations() -> None:
 
 
 def test_a_derived_event_can_be_searched_selected_and_left() -> None:
-    matches = rows(ask(gpu(), question="search", text="dense/matmul"), "matches")
+    matches = rows(ask(gpu(), question="slices", query="dense/matmul"), "slices")
     assert [match["name"] for match in matches] == ["net/dense/MatMul:MatMul"] * 2
     details = ask(gpu(), question="event", event=matches[0]["event"])
     about = {row["name"]: row["value"] for row in rows(details, "about")}
@@ -497,7 +454,7 @@ def test_flows_lead_from_launches_to_kernels() -> None:
     assert payload.scalars["n_flows"].value == len(arrows) == 3
     assert {arrow["kind"] for arrow in arrows} == {"kernel launch"}
     assert all(arrow["from_ps"] <= arrow["to_ps"] for arrow in arrows)
-    launch = rows(ask(gpu(), question="search", text="launch"), "matches")[0]["event"]
+    launch = rows(ask(gpu(), question="slices", query="launch"), "slices")[0]["event"]
     (out,) = rows(ask(gpu(), question="event", event=launch), "flows")
     assert (out["direction"], out["name"], out["kind"]) == ("out", "k1", "kernel launch")
     (incoming,) = rows(ask(gpu(), question="event", event=out["event"]), "flows")
@@ -507,30 +464,33 @@ def test_flows_lead_from_launches_to_kernels() -> None:
 
 def test_arguments_are_searched_when_asked() -> None:
     trace = drawing("main  [a][b]", {"b": {"tf_op": "deep/Inside"}})
-    assert ask(trace, question="search", text="inside").scalars["n_matches"].value == 0
-    payload = ask(trace, question="search", text="inside", in_args=True)
-    assert [match["name"] for match in rows(payload, "matches")] == ["b"]
+    assert ask(trace, question="slices", query="inside").scalars["n_matches"].value == 0
+    payload = ask(trace, question="slices", query="any:inside")
+    assert [match["name"] for match in rows(payload, "slices")] == ["b"]
     assert payload.scalars["n_matches"].value == 1
 
 
 def test_totals_leave_derived_lines_out_unless_asked_for() -> None:
-    assert {row["name"] for row in rows(ask(gpu(), question="totals"), "totals")} == {
+    assert {row["group"] for row in rows(ask(gpu(), question="groups"), "groups")} == {
         "train",
         "launch",
         "k1",
         "k2",
     }
     track = next(track["track"] for track in rows(ask(gpu()), "tracks") if track["name"] == "Framework Ops")
-    totals = rows(ask(gpu(), question="totals", tracks=str(track)), "totals")
-    assert {row["name"]: row["n"] for row in totals} == {"net/dense/MatMul:MatMul": 2, "net/out/Relu:Relu": 1}
+    totals = rows(ask(gpu(), question="groups", tracks=str(track)), "groups")
+    assert {row["group"]: row["n"] for row in totals} == {
+        "net/dense/MatMul:MatMul": 2,
+        "net/out/Relu:Relu": 1,
+    }
 
 
 def test_an_empty_trace_answers_everything() -> None:
     empty = drawing("")
-    for question in ("", "totals", "minimap"):
+    for question in ("", "groups", "minimap"):
         assert ask(empty, question=question).tables
     assert ask(empty, flows=True).tables
-    assert ask(empty, question="search", text="x").tables
+    assert ask(empty, question="slices", query="x").tables
 
 
 @pytest.mark.parametrize("log", ["jax_train", "keras_slow_input"])

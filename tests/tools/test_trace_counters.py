@@ -67,7 +67,7 @@ def test_counters_async_events_and_arrows_of_a_file() -> None:
     alone = ask(trace, tracks="2", start_ps=6_000_000, end_ps=8_000_000)
     assert rows(alone, "boxes") == []
     assert [row["value"] for row in rows(alone, "counters")] == [4.0]
-    assert rows(ask(trace, question="totals", tracks="2"), "totals") == []
+    assert rows(ask(trace, question="groups", tracks="2"), "groups") == []
 
 
 def test_counters_and_boxes_of_three_hosts_stand_where_their_clocks_put_them() -> None:

@@ -138,6 +138,27 @@ QUERIES: dict[str, Callable[[dict[str, Any]], bool]] = {
     "-arg.load<0.5": lambda e: not number(e["args"].get("load")) < 0.5,
     "arg:128": lambda e: any("128" in str(value) for value in e["args"].values()) or "128" in e["name"],
     "any:700": lambda e: any("700" in str(value) for value in (*e["args"].values(), e["name"])),
+    "name=copy OR dur>15us": lambda e: e["name"] == "copy" or e["dur"] > 15 * US,
+    "map | track:python dur<3us | name~^matmul_": lambda e: (
+        "map" in e["name"].lower()
+        or (e["line"] == "python" and e["dur"] < 3 * US)
+        or e["name"] == "matmul_grad"
+    ),
+    "track:python (name:mat OR arg.bytes>2KiB) self>1us": lambda e: (
+        e["line"] == "python"
+        and e["self"] > US
+        and ("mat" in e["name"].lower() or number(e["args"].get("bytes")) > 2048)
+    ),
+    "-(track:XLA OR host=worker-1 name:copy)": lambda e: (
+        not (e["line"] == "XLA Ops" or (e["host"] == "worker-1" and "copy" in e["name"]))
+    ),
+    "(arg.shape=[8,128] OR (dur>20us OR -kind:hlo) start>20us) -copy": lambda e: (
+        (
+            e["args"].get("shape") == "[8,128]"
+            or ((e["dur"] > 20 * US or e["line"] != "XLA Ops") and e["start"] > 20 * US)
+        )
+        and "copy" not in e["name"]
+    ),
     "category:cop": lambda e: e["args"].get("hlo_category") == "copy",
 }
 
@@ -300,6 +321,34 @@ def test_hits_are_exact_for_every_box_and_pixel(
     assert payload.scalars["n_boxes"].value == len(boxes)
 
 
+@settings(deadline=None, max_examples=15)
+@given(
+    st.integers(0, 10_000),
+    st.sampled_from(["name", "track", "host", "step", "category", "arg.shape"]),
+    st.sampled_from(["auto", "derived"]),
+)
+def test_the_slices_of_a_group_are_those_that_it_counts(seed: int, by: str, of: str) -> None:
+    traces = three(seed)
+    window: dict[str, Any] = {"query": "dur>1us", "start_ps": 5 * US, "end_ps": 120 * US, "of": of}
+    everything = rows(ask(*traces, question="slices", **window), "slices")
+    window["by"] = by
+    groups = rows(ask(*traces, question="groups", **window), "groups")
+    seen: list[int] = []
+    for group in groups:
+        payload = ask(*traces, question="slices", **window, group=group["group"], sort="dur", descending=True)
+        found = rows(payload, "slices")
+        assert (payload.scalars["n_matches"].value, payload.scalars["total_ps"].value) == (
+            group["n"],
+            group["total_ps"],
+        )
+        assert len(found) == group["n"]
+        if by in ("name", "host", "step"):
+            assert {row[by] for row in found} == {group["group"]}
+        seen += [row["event"] for row in found]
+    assert sorted(seen) == sorted(row["event"] for row in everything)
+    assert rows(ask(*traces, question="slices", **window, group="no such group"), "slices") == []
+
+
 def test_utilization_counts_each_instant_once() -> None:
     traces = three(23)
     low, high = 10 * US, 90 * US
@@ -317,14 +366,13 @@ def test_utilization_counts_each_instant_once() -> None:
 
 
 def test_derived_events_never_add_to_recorded_ones() -> None:
-    search = ask(gpu(), question="search", text="k")
-    assert (search.scalars["n_matches"].value, search.scalars["n_derived"].value) == (4, 0)
-    assert {row["name"]: row["n"] for row in rows(search, "names")} == {"k1": 2, "k2": 2}
-    both = ask(gpu(), question="search", text="MatMul", in_args=True)
-    assert {row["name"]: row["n"] for row in rows(both, "names")} == {"k1": 2, "k2": 1}
-    assert {row["name"] for row in rows(both, "matches")} == {"k1", "k2"}
-    derived = {row["name"]: row["n"] for row in rows(both, "derived_names")}
-    assert derived["net/dense/MatMul:MatMul"] == 2
+    search = ask(gpu(), question="groups", query="name:k")
+    assert (search.scalars["n_recorded"].value, search.scalars["n_derived"].value) == (4, 0)
+    assert {row["group"]: row["n"] for row in rows(search, "groups")} == {"k1": 2, "k2": 2}
+    both = ask(gpu(), question="groups", query="any:MatMul")
+    assert {row["group"]: row["n"] for row in rows(both, "groups")} == {"k1": 2, "k2": 1}
+    derived = ask(gpu(), question="groups", query="any:MatMul", of="derived")
+    assert {row["group"]: row["n"] for row in rows(derived, "groups")}["net/dense/MatMul:MatMul"] == 2
     only = ask(gpu(), question="slices", query="dense/matmul")
     assert (only.scalars["n_recorded"].value, only.scalars["is_derived"].value) == (0, True)
     assert [row["name"] for row in rows(only, "slices")] == ["net/dense/MatMul:MatMul"] * 2

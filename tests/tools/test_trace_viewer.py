@@ -178,9 +178,9 @@ CORPUS = os.environ.get("TPUPROF_CORPUS", "")
 )
 def test_the_source_line_of_a_real_operation_is_told(run: str, name: str, source: str) -> None:
     session = Session(str(Path(CORPUS) / run), cache=False)
-    matches = TOOL.run(session, None, {"text": name}, "search")
+    matches = TOOL.run(session, None, {"query": f'"{name}"', "limit": 5}, "slices")
     about: set[str] = set()
-    for match in column(matches, "matches", "event")[:5].tolist():
+    for match in column(matches, "slices", "event").tolist():
         details = event(session, match).tables["about"]
         names, values = ([(c.strings or [])[code] for code in c.values.tolist()] for c in details.columns)
         about.add(dict(zip(names, values, strict=True)).get("source", ""))

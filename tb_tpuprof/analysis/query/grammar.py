@@ -1,27 +1,33 @@
 """A query as text → its conditions, or an error that says where and why.
 
-    query      = { [ "-" ] ( condition | words ) }          all must hold; "-" excludes
+    query      = all { ( "OR" | "|" ) all }                  one of them must hold
+    all        = { [ "AND" ] [ "-" ] ( condition | words | group ) }     all must hold; "-" excludes
+    group      = "(" query ")"                              with an OR in it; else the brackets are text
     condition  = field operator value
     field      = "name" | "dur" | … | "arg" | "arg." NAME    (FIELDS)
     operator   = ":" contains | "=" exactly | "~" regular expression | ">" | ">=" | "<" | "<="
     value      = WORD | "…" | '…' | [ … ] | number [unit] | number ".." number
     words      = text that is no condition: a part of the event's name
 
-Words in a row are one text, spaces included. `:` and words ignore case, `=` and `~` do not. Brackets keep the
-spaces within them, quotes keep everything. `Eigen::Tensor` is text: a field is not followed by two colons.
+What stands side by side binds closer than OR: `a b OR c` is `(a b) OR c`. OR and AND are capitals and stand
+alone; in quotes they are text. Words in a row are one text, spaces included. `:` and words ignore case, `=`
+and `~` do not. Brackets keep the spaces within them, quotes keep everything. `Eigen::Tensor` is text: a field
+is not followed by two colons.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from tb_tpuprof.analysis.query.patterns import BadPattern, Pattern
 from tb_tpuprof.analysis.query.quantities import Bounds, Quantity, quantity, time_scale
 from tb_tpuprof.errors import BadQuery
 
-MAX_LENGTH, MAX_CONDITIONS = 2000, 32
+MAX_LENGTH, MAX_CONDITIONS, MAX_DEPTH = 2000, 32, 8
 
 
 @dataclass(frozen=True)
@@ -59,6 +65,8 @@ _CONDITION = re.compile(
 _LIKE_CONDITION = re.compile(r"([A-Za-z]{2,12})(?:>=|<=|>|<|=|~|:(?!:))\S")
 _UNIT_APART = re.compile(r"\s+(ps|ns|us|µs|μs|ms|s|min)(?=\s|$)")
 _CLOSING = {"[": "]", "(": ")", "{": "}"}
+_JOINT = re.compile(r"(OR|AND|\|)(?=\s|$)")
+_OR = ("OR", "|")
 
 
 @dataclass(frozen=True)
@@ -85,18 +93,44 @@ class Condition:
 
 
 @dataclass(frozen=True)
+class Alternatives:
+    """Holds if all terms of one of the options hold."""
+
+    options: tuple[tuple[Term, ...], ...]
+    is_excluded: bool
+
+
+Term: TypeAlias = "Condition | Alternatives"
+
+
+@dataclass(frozen=True)
 class Query:
-    """A parsed query; `text` is its source."""
+    """A parsed query, whose terms must all hold; `text` is its source."""
 
     text: str
-    conditions: tuple[Condition, ...]
+    terms: tuple[Term, ...]
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """All conditions, in the order of the text."""
+        return tuple(_conditions_of(self.terms))
+
+
+def _conditions_of(terms: tuple[Term, ...]) -> Iterator[Condition]:
+    for term in terms:
+        if isinstance(term, Condition):
+            yield term
+        else:
+            for option in term.options:
+                yield from _conditions_of(option)
 
 
 def parse(text: str) -> Query:
-    """The conditions of a query. Raises BadQuery with the position of what it cannot read."""
+    """The terms of a query. Raises BadQuery with the position of what it cannot read."""
     if len(text) > MAX_LENGTH:
         raise BadQuery(text, MAX_LENGTH, f"it has more than {MAX_LENGTH:,} characters", "Shorten it.")
-    conditions = tuple(_Parser(text).conditions())
+    query = Query(text, _Parser(text, 0, len(text)).terms())
+    conditions = query.conditions
     if len(conditions) > MAX_CONDITIONS:
         raise BadQuery(
             text,
@@ -104,39 +138,92 @@ def parse(text: str) -> Query:
             f"it has more than {MAX_CONDITIONS} conditions",
             "Shorten it.",
         )
-    return Query(text, conditions)
-
-
-def plain(text: str, with_arguments: bool = False) -> Query:
-    """The query of a plain text: a part of the name, or, `with_arguments`, of the name or any argument."""
-    test = TextTest("contains", text.lower())
-    return Query(text, (Condition("any" if with_arguments else "name", "", test, None, False, 0),))
+    return query
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.at = 0
+    """Reads the text from `at` to `end`; `depth` brackets are open around it."""
 
-    def conditions(self) -> list[Condition]:
-        found: list[Condition] = []
-        words: list[tuple[int, int]] = []  # the words since the last condition, as one span
+    def __init__(self, text: str, at: int, end: int, depth: int = 0) -> None:
+        self.whole, self.depth = text, depth
+        self.text = text[:end]
+        self.at = at
+
+    def terms(self) -> tuple[Term, ...]:
+        """What must hold: the terms of the only option, or the options as one term."""
+        options = self._options()
+        return options[0] if len(options) == 1 else (Alternatives(options, False),)
+
+    def _options(self) -> tuple[tuple[Term, ...], ...]:
+        options: list[list[Term]] = [[]]
+        words: list[tuple[int, int]] = []  # the words since the last term, as one span
+        joint: re.Match[str] | None = None  # the last one, while no term follows it
         while self._skip_spaces():
             start = self.at
-            is_excluded = self.text[start] == "-" and self.text[start + 1 : start + 2].strip() != ""
-            self.at += is_excluded
-            match = _CONDITION.match(self.text, self.at)
-            if match is None and not is_excluded and not self._is_quoted_word():
-                self._refuse_typos(start)
-                self._word()
+            found = _JOINT.match(self.text, start)
+            term = None if found else self._term(start)
+            if found is None and term is None:
                 words = [(words[0][0] if words else start, self.at)]
-                continue
-            found += self._words(words)
-            words = []
-            found.append(
-                self._condition(match, is_excluded, start) if match else self._text(is_excluded, start)
+            else:
+                options[-1] += self._words(words)
+                words = []
+            if term is not None:
+                options[-1].append(term)
+            if found is not None:
+                if joint or not options[-1]:
+                    self._refuse_joint(found, "before")
+                if found[1] in _OR:
+                    options.append([])
+                self.at = found.end()
+            joint = found
+        if joint:
+            self._refuse_joint(joint, "after")
+        options[-1] += self._words(words)
+        return tuple(tuple(option) for option in options)
+
+    def _refuse_joint(self, joint: re.Match[str], side: str) -> None:
+        raise BadQuery(
+            self.whole,
+            joint.start(),
+            f"{joint[1]} lacks a condition {side} it",
+            f"Write one, such as name:dot {joint[1]} name:copy; quotes look for the text {joint[1]}.",
+        )
+
+    def _term(self, start: int) -> Term | None:
+        """The term that begins here, or None and the word is passed."""
+        is_excluded = self.text[start] == "-" and self.text[start + 1 : start + 2].strip() != ""
+        self.at += is_excluded
+        if self.text[self.at] == "(" and (group := self._group(is_excluded)):
+            return group
+        match = _CONDITION.match(self.text, self.at)
+        if match:
+            return self._condition(match, is_excluded, start)
+        if is_excluded or self._is_quoted_word():
+            return self._text(is_excluded, start)
+        self._refuse_typos(start)
+        self._word()
+        return None
+
+    def _group(self, is_excluded: bool) -> Alternatives | None:
+        """The group in the brackets that open here; None if they are part of a text: no OR is in them."""
+        inner = self.at + 1
+        close, has_or = _inside(self.text, inner)
+        if not has_or:
+            return None
+        if close < 0:
+            raise BadQuery(
+                self.whole,
+                self.at,
+                "the bracket ( is not closed",
+                "Add ), or put the text in quotes to look for the bracket itself.",
             )
-        return found + self._words(words)
+        if self.depth == MAX_DEPTH:
+            raise BadQuery(
+                self.whole, self.at, f"more than {MAX_DEPTH} brackets are open", "Remove some of them."
+            )
+        options = _Parser(self.whole, inner, close, self.depth + 1)._options()
+        self.at = close + 1
+        return Alternatives(options, is_excluded)
 
     def _words(self, spans: list[tuple[int, int]]) -> list[Condition]:
         return [
@@ -169,7 +256,7 @@ class _Parser:
         like = difflib.get_close_matches(word.lower(), BY_NAME, 1, 0.75)
         if like:
             raise BadQuery(
-                self.text,
+                self.whole,
                 start,
                 f"there is no field {word!r}",
                 f"Did you mean {like[0]}? To look for this text, put it in quotes.",
@@ -182,7 +269,7 @@ class _Parser:
         self.at = match.end()
         value_at = self.at
         if not self.text[self.at : self.at + 1].strip():
-            raise BadQuery(self.text, self.at, f"{match[0]} lacks a value", _EXAMPLES[field.kind])
+            raise BadQuery(self.whole, self.at, f"{match[0]} lacks a value", _EXAMPLES[field.kind])
         is_quoted = self._is_quoted_word()
         value = self._value(value_at, is_pattern=operator == "~")
         if field.kind == "time" and not is_quoted:
@@ -213,7 +300,7 @@ class _Parser:
                 closing = closing[:-1]
             self.at += 1
         if self.at == begin:
-            raise BadQuery(self.text, start, "a value is missing", "Write one, such as name:dot.")
+            raise BadQuery(self.whole, start, "a value is missing", "Write one, such as name:dot.")
         return self.text[begin : self.at]
 
     def _closes(self, closing: str) -> bool:
@@ -229,7 +316,7 @@ class _Parser:
             self.at += 1
         if self.at >= len(self.text):
             raise BadQuery(
-                self.text, start, f"the quote {quote} is not closed", f"Add {quote} at the end of the value."
+                self.whole, start, f"the quote {quote} is not closed", f"Add {quote} at the end of the value."
             )
         self.at += 1
         return "".join(parts)
@@ -241,7 +328,7 @@ class _Parser:
         if operator[0] in "<>":
             if not takes_numbers:
                 raise BadQuery(
-                    self.text,
+                    self.whole,
                     value_at - len(operator),
                     f"{field.name} is a text and cannot be compared with {operator}",
                     f"Use {field.name}: (contains), = (exactly) or ~ (regular expression).",
@@ -249,7 +336,7 @@ class _Parser:
             return None, _compared(operator, self._quantity(field, argument, value, value_at))
         if operator == "~":
             if field.kind == "time":
-                raise BadQuery(self.text, value_at - 1, f"{field.name} is a number", _EXAMPLES["time"])
+                raise BadQuery(self.whole, value_at - 1, f"{field.name} is a number", _EXAMPLES["time"])
             return self._pattern(value, value_at), None
         bounds = (
             None
@@ -267,7 +354,7 @@ class _Parser:
         try:
             return TextTest("pattern", value, Pattern(value))
         except BadPattern as error:
-            raise BadQuery(self.text, value_at + error.position, error.message, error.remedy) from None
+            raise BadQuery(self.whole, value_at + error.position, error.message, error.remedy) from None
 
     def _range(self, field: Field, argument: str, operator: str, value: str, value_at: int) -> Bounds | None:
         """The bounds of `a..b`, `a..`, `..b` or of one number; None for a text of an argument or step."""
@@ -292,7 +379,7 @@ class _Parser:
         high = self._quantity(field, argument, high_text, high_at) if high_text or low is None else None
         if low and high and low.value > high.value:
             raise BadQuery(
-                self.text, value_at, f"the range {value} is empty", "Put the smaller number first."
+                self.whole, value_at, f"the range {value} is empty", "Put the smaller number first."
             )
         kind = (high or low or Quantity(0, "plain")).kind
         return Bounds(low.value if low else None, high.value if high else None, kind)
@@ -301,22 +388,22 @@ class _Parser:
         number = quantity(value)
         if number is None:
             raise BadQuery(
-                self.text, value_at, f"{value!r} is not a number with a known unit", _EXAMPLES[field.kind]
+                self.whole, value_at, f"{value!r} is not a number with a known unit", _EXAMPLES[field.kind]
             )
         if field.kind == "time" and number.kind == "amount":
             raise BadQuery(
-                self.text,
+                self.whole,
                 value_at,
                 f"{field.name} is a time, and {value!r} has no unit of time",
                 _EXAMPLES["time"],
             )
         if field.kind == "time" and number.kind == "plain" and number.value:
-            raise BadQuery(self.text, value_at, f"{value!r} has no unit of time", _EXAMPLES["time"])
+            raise BadQuery(self.whole, value_at, f"{value!r} has no unit of time", _EXAMPLES["time"])
         if field.name == "step" and number.kind != "plain":
-            raise BadQuery(self.text, value_at, "a step number has no unit", _EXAMPLES["number"])
+            raise BadQuery(self.whole, value_at, "a step number has no unit", _EXAMPLES["number"])
         if argument and number.kind == "time" and not time_scale(argument):
             raise BadQuery(
-                self.text,
+                self.whole,
                 value_at,
                 f"the name of the argument {argument} does not say in which unit its times are",
                 "Compare it with a plain number, as the event's panel shows it.",
@@ -330,6 +417,30 @@ _EXAMPLES = {
     "argument": "Write a text or a number: arg.shape=[8,128], arg.bytes_accessed>16MiB, arg.flops>=2GFLOP.",
     "text": "Write a text, such as name:dot, name=dot.3, name~^dot; put one with spaces in quotes.",
 }
+
+
+def _inside(text: str, start: int) -> tuple[int, bool]:
+    """(the index of the bracket that closes the one before `start`, or -1; whether an OR is in between). What
+    is in quotes, or behind a backslash, does not count.
+    """
+    depth, quote, has_or, at = 1, "", False, start
+    while at < len(text):
+        letter = text[at]
+        is_first = at == start or text[at - 1].isspace() or text[at - 1] in "(:=~<>-"
+        if letter == "\\":
+            at += 1
+        elif quote:
+            quote = "" if letter == quote else quote
+        elif letter in "\"'" and is_first:
+            quote = letter
+        elif letter in "()":
+            depth += 1 if letter == "(" else -1
+            if not depth:
+                return at, has_or
+        elif is_first and (joint := _JOINT.match(text, at)) and joint[1] in _OR:
+            has_or = True
+        at += 1
+    return -1, has_or
 
 
 def _compared(operator: str, number: Quantity) -> Bounds:

@@ -53,7 +53,7 @@ class Groups:
 
 def grouped(host: HostTimeline, parts: Parts, key: str) -> Groups:
     """Totals of the events' parts by a key: one of KEYS, or `arg.NAME`."""
-    values = _plain_names(host, parts.events) if key == "name" else values_of(host, parts.events, key)
+    values = _group_values(host, parts.events, key)
     code = values.of + 1 if (values.of < 0).any() else values.of
     has_none = code is not values.of
     n_codes = values.n_codes + has_none
@@ -67,6 +67,19 @@ def grouped(host: HostTimeline, parts: Parts, key: str) -> Groups:
     n, total, low, high, last = (found[row][used] for row in range(5))
     longest = parts.events[last].astype(np.int64) if len(parts.events) else last
     return Groups(texts, n, total, self_ps[used], low, high, longest, n_left_out)
+
+
+def are_in_group(host: HostTimeline, events: Events, key: str, text: str) -> npt.NDArray[np.bool_]:
+    """Whether each of ascending events belongs to the group of this text; the empty one has no value."""
+    values = _group_values(host, events, key)
+    codes = [
+        code for code in np.unique(values.of).tolist() if (values.text(code) if code >= 0 else "") == text
+    ]
+    return np.isin(values.of, codes)
+
+
+def _group_values(host: HostTimeline, events: Events, key: str) -> Values:
+    return _plain_names(host, events) if key == "name" else values_of(host, events, key)
 
 
 def _summed(code: Int32s, values: Int64s, n_codes: int) -> Int64s:

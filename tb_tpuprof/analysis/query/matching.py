@@ -25,7 +25,7 @@ from tb_tpuprof.analysis.query.facts import (
     event_steps,
     step_numbers,
 )
-from tb_tpuprof.analysis.query.grammar import Condition, Query
+from tb_tpuprof.analysis.query.grammar import Alternatives, Condition, Query, Term
 from tb_tpuprof.analysis.query.patterns import TookTooLong
 from tb_tpuprof.analysis.query.quantities import Bounds
 from tb_tpuprof.analysis.timeline.layers import Layer
@@ -99,7 +99,7 @@ def _recent(_trace: Trace) -> _Recent:
 
 def select(host: HostTimeline, query: Query, lines: frozenset[int] | None = None) -> Selection:
     """All matching events, or those on some lines. Raises BadQuery for an expression that takes too long."""
-    key = (query.conditions, host.host, host.offset_ps, lines)
+    key = (query.terms, host.host, host.offset_ps, lines)
     try:
         return _recent(host.trace).get(key, lambda: _Matcher(host, query, lines).selection())
     except TookTooLong as error:
@@ -121,30 +121,31 @@ class _Matcher:
         self.owners: dict[Condition, Owners] = {}
 
     def selection(self) -> Selection:
-        is_chosen = self._lines()
+        is_chosen = self._lines(self.query.terms)
         derived_line = np.zeros(len(is_chosen), np.bool_)
         derived_line[[track.line for track in self.host.tracks if track.is_derived]] = True
         n_file_lines = len(self.trace.lines)
-        recorded = self._events_of(self.drawn.file, is_chosen & ~derived_line)
+        terms = self.query.terms
+        recorded = self._events_of(self.drawn.file, terms, is_chosen & ~derived_line)
         of_file = (
-            self._events_of(self.drawn.file, is_chosen & derived_line)
+            self._events_of(self.drawn.file, terms, is_chosen & derived_line)
             if derived_line[:n_file_lines].any()
             else recorded[:0]
         )
-        made = self._events_of(self.drawn.derived, is_chosen)
+        made = self._events_of(self.drawn.derived, terms, is_chosen)
         return Selection(
             recorded.astype(np.int32),
             np.concatenate((of_file, made + self.drawn.derived.first_event), dtype=np.int64),
         )
 
-    def _lines(self) -> Flags:
+    def _lines(self, terms: tuple[Term, ...]) -> Flags:
         """Whether each line, as numbered in the timeline, may have matches."""
         layers = self.drawn.layers
         flags = np.zeros(layers[1].first_line + layers[1].n_lines, np.bool_)
-        conditions = [condition for condition in self.query.conditions if condition.field in _LINE_FIELDS]
         tracks = [track for track in self.host.tracks if self.lines is None or track.line in self.lines]
         passes = np.ones(len(tracks), np.bool_)
-        for condition in conditions:
+        for condition in filter(_is_of_line, terms):
+            assert isinstance(condition, Condition)
             assert condition.text is not None
             texts = [_text_of(condition.field, track, self.host.host) for track in tracks]
             result = passing(condition.text, texts)
@@ -156,22 +157,40 @@ class _Matcher:
         )
         return flags
 
-    def _events_of(self, layer: Layer, is_chosen: Flags) -> Int64s:
-        """Matching events of the chosen lines of a layer, numbered within it."""
+    def _events_of(self, layer: Layer, terms: tuple[Term, ...], is_chosen: Flags) -> Int64s:
+        """Events of the chosen lines of a layer, numbered within it, for which all terms hold."""
+        mask = self._holding(layer, terms, is_chosen)
+        return np.empty(0, np.int64) if mask is None else np.flatnonzero(mask)
+
+    def _holding(self, layer: Layer, terms: tuple[Term, ...], is_chosen: Flags) -> Flags | None:
+        """Whether each event of a layer is on a chosen line and all terms hold; None: there is none."""
         chosen = is_chosen[layer.first_line : layer.first_line + layer.n_lines]
         if not chosen.any() or not layer.n_events:
-            return np.empty(0, np.int64)
+            return None
         mask = _spread(chosen, layer)
         of_metadata = np.ones(len(self.trace.metadata), np.bool_)
-        for condition in self.query.conditions:
-            if condition.field in _LINE_FIELDS:
+        for term in terms:
+            if _is_of_line(term):
                 continue
-            result = self._tested(condition, layer, of_metadata)
+            result = (
+                self._tested(term, layer, of_metadata)
+                if isinstance(term, Condition)
+                else self._any(term, layer, is_chosen)
+            )
             if result is not None:
-                mask &= ~result if condition.is_excluded else result
+                mask &= ~result if term.is_excluded else result
         if layer is self.drawn.file and not of_metadata.all():
             mask &= self._looked_up(of_metadata)
-        return np.flatnonzero(mask)
+        return mask
+
+    def _any(self, alternatives: Alternatives, layer: Layer, is_chosen: Flags) -> Flags:
+        """Whether each event of the layer, where its line is chosen, passes one of the options."""
+        result = np.zeros(layer.n_events, np.bool_)
+        for terms in alternatives.options:
+            holding = self._holding(layer, terms, is_chosen & self._lines(terms))
+            if holding is not None:
+                result |= holding
+        return result
 
     def _tested(self, condition: Condition, layer: Layer, of_metadata: Flags) -> Flags | None:
         """Whether each event of the layer passes, before exclusion; None if it was enough to narrow
@@ -262,6 +281,10 @@ class _Matcher:
         flags[owners.events] = True
         source = self.drawn.derived_events.source
         return flags[source] | owners.metadata[self.trace.events["metadata"][source]]
+
+
+def _is_of_line(term: Term) -> bool:
+    return isinstance(term, Condition) and term.field in _LINE_FIELDS
 
 
 def _text_of(field: str, track: Track, host: str) -> str:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, number, text
+from tb_tpuprof.tools.trace_viewer.tables import DURATION, EVENT, START, TRACK
 
 CHAIN = TableSpec(
     "chain",
     "Chain",
     (
-        number("event", "Event", "id", "Id: host_index · 2^40 + row"),
-        number("track", "Track", "id", "Id: host_index · 2^24 + line"),
+        EVENT,
+        TRACK,
         text("name", "Name", "Name of the event"),
-        number("start_ps", "Start", "ps", "Start of the event, since the view's start"),
-        number("duration_ps", "Duration", "ps", "Duration of the event, as recorded"),
+        START,
+        DURATION,
         text("side", "Side", "Cause, event (the one asked about) or effect"),
         text("kind", "Kind", "Of the arrow; encloses: its neighbor runs within it, on one thread"),
         number("neighbor", "Neighbor", "id", "The next event towards the one asked about; -1 for itself"),

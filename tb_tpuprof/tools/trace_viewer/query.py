@@ -4,13 +4,23 @@ fields.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.query import columns, spans
 from tb_tpuprof.analysis.query.arguments import argument_names
 from tb_tpuprof.analysis.query.grammar import BY_NAME, FIELDS
-from tb_tpuprof.analysis.query.grouping import ARGUMENT, KEYS, Groups, argument_values, grouped, values_of
+from tb_tpuprof.analysis.query.grouping import (
+    ARGUMENT,
+    KEYS,
+    Groups,
+    are_in_group,
+    argument_values,
+    grouped,
+    values_of,
+)
 from tb_tpuprof.analysis.query.hits import box_hits, covered_pixels, of_layer
 from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.ingest import arguments
@@ -36,7 +46,7 @@ SORTS = ("start", "dur", "self", "name", "track", "step", "host")
 
 def slices_answer(view: View, params: Params) -> Answer:
     """Matching events in a chosen order. Raises BadQuery, BadParameter, EventNotFound."""
-    matches = matches_of(view, params, query_of(params))
+    matches = _of_group(matches_of(view, params, query_of(params)), params)
     names = _argument_names(params)
     order, is_descending = str(params["sort"]), bool(params["descending"])
     limit, offset = int(params["limit"]), int(params["offset"])
@@ -49,6 +59,28 @@ def slices_answer(view: View, params: Params) -> Answer:
     total_ps = sum(_total_within(host) for host in matches.hosts)
     values = {"n_matches": matches.n, "total_ps": total_ps, "first": offset, **matches.counts}
     return {"slices": _slices_table(matches, chosen, names)}, fill_scalars(tables.SLICES_SCALARS, values)
+
+
+def _of_group(matches: Matches, params: Params) -> Matches:
+    """The matches of one group, if the parameters name one."""
+    if "by" not in params:
+        return matches
+    key = _key_of(params)
+    hosts = tuple(
+        host.only(are_in_group(host.timeline, host.events, key, str(params.get("group", ""))))
+        for host in matches.hosts
+    )
+    n = sum(len(host.events) for host in hosts)
+    if matches.is_derived:
+        return replace(matches, hosts=hosts, n_derived=n)
+    return replace(matches, hosts=hosts, n_recorded=n)
+
+
+def _key_of(params: Params) -> str:
+    key = str(params["by"])
+    if key not in KEYS and not (key.startswith(ARGUMENT) and len(key) > len(ARGUMENT)):
+        raise BadParameter("by", key, f"one of {', '.join(KEYS)}, or arg.NAME")
+    return key
 
 
 def _argument_names(params: Params) -> list[str]:
@@ -178,9 +210,7 @@ def _fill_slices(
 
 def groups_answer(view: View, params: Params) -> Answer:
     """Totals of the matches by a key. Raises BadQuery, BadParameter, EventNotFound."""
-    key = str(params["by"])
-    if key not in KEYS and not (key.startswith(ARGUMENT) and len(key) > len(ARGUMENT)):
-        raise BadParameter("by", key, f"one of {', '.join(KEYS)}, or arg.NAME")
+    key = _key_of(params)
     matches = matches_of(view, params, query_of(params))
     rows: dict[str, list[int]] = {}
     n_left_out = 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tb_tpuprof.tools.base import Param, Question
 from tb_tpuprof.tools.trace_viewer import query_tables as tables
 from tb_tpuprof.tools.trace_viewer.query import (
@@ -17,6 +19,13 @@ from tb_tpuprof.tools.trace_viewer.selection import DEPTHS, OF, QUERY
 
 MAX_ROWS = 100_000
 _LIMIT = Param("limit", "Limit", "int", 1000, "Maximum number of rows", minimum=1, maximum=MAX_ROWS)
+_BY = Param(
+    "by", "By", "text", "name", "name, track, thread, section, kind, host, step, category, module or arg.NAME"
+)
+_GROUP = (
+    replace(_BY, default=None, help="Only the events of one `group` by this key, as `groups` takes it"),
+    Param("group", "Group", "text", "", "The group, as `groups` names it; empty: the events without a value"),
+)
 _SELECTION = (QUERY, *RANGE, *DEPTHS, OF)
 
 QUERY_QUESTIONS = (
@@ -44,6 +53,7 @@ QUERY_QUESTIONS = (
                 None,
                 "Names of arguments to show, separated by commas; at most 8",
             ),
+            *_GROUP,
         ),
         (tables.SLICES,),
         tables.SLICES_SCALARS,
@@ -54,13 +64,7 @@ QUERY_QUESTIONS = (
         answering(groups_answer),
         (
             *_SELECTION,
-            Param(
-                "by",
-                "By",
-                "text",
-                "name",
-                "name, track, thread, section, kind, host, step, category, module or arg.NAME",
-            ),
+            _BY,
             _LIMIT,
         ),
         (tables.GROUPS,),

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, flag, number, text
-from tb_tpuprof.tools.trace_viewer.tables import TIMES_IN_WINDOW
+from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, number, text
+from tb_tpuprof.tools.trace_viewer.tables import (
+    DURATION,
+    EVENT,
+    HOST,
+    IS_DERIVED,
+    START,
+    TIMES_IN_WINDOW,
+    TRACK,
+)
 
 MAX_ARGUMENTS = 8
 _OF_SLICES = (
-    number("event", "Event", "id", "Id: host_index · 2^40 + row"),
-    number("track", "Track", "id", "Id: host_index · 2^24 + line"),
+    EVENT,
+    TRACK,
     text("name", "Name", "Name of the event"),
     text("track_name", "Track name", "Its section and name"),
-    text("host", "Host", "Name of the host"),
+    HOST,
     text("step", "Step", "The name of the step that it belongs to"),
-    number("start_ps", "Start", "ps", "Start of the event, since the view's start"),
-    number("duration_ps", "Duration", "ps", "Duration of the event, as recorded"),
+    START,
+    DURATION,
     number(
         "self_ps",
         "Self time",
@@ -80,7 +88,7 @@ HITS = TableSpec(
         number(
             "box", "Box", "id", "Row of `boxes` in the answer for the same window, width and tracks"
         ).sent_as_differences(),
-        number("track", "Track", "id", "Id: host_index · 2^24 + line"),
+        TRACK,
         number("depth", "Depth", "count", "Row of the box within its track; 0 is the outermost"),
         number("n", "Matches", "count", "Matching events in the box"),
     ),
@@ -108,11 +116,11 @@ UTILIZATION = TableSpec(
     "utilization",
     "Utilization",
     (
-        number("track", "Track", "id", "Id: host_index · 2^24 + line"),
-        text("host", "Host", "Name of the host"),
+        TRACK,
+        HOST,
         text("section", "Section", "The plane: host threads, a device or a pipeline"),
         text("name", "Name", "Name of the track"),
-        flag("is_derived", "Derived", "Made by the viewer, not in the file"),
+        IS_DERIVED,
         number("busy_ps", "Busy", "ps", "Time that its events cover, each instant counted once"),
         number(
             "busy_fraction",

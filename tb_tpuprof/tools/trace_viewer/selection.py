@@ -59,6 +59,11 @@ class HostMatches:
         """The matches that the answer is about."""
         return self.derived if self.is_derived else self.recorded
 
+    def only(self, is_chosen: npt.NDArray[np.bool_]) -> HostMatches:
+        """Some of the matches that the answer is about."""
+        chosen = self.events[is_chosen]
+        return replace(self, derived=chosen) if self.is_derived else replace(self, recorded=chosen)
+
     def starts(self, events: Events) -> Int64s:
         """Starts in the view's time."""
         return columns.starts(self.timeline.drawn, events) + self.view.offset_ps
@@ -135,12 +140,8 @@ def matches_of(view: View, params: Params, query: Query) -> Matches:
     )
 
 
-def first_rows(
-    key: Int64s, n: int, last_of_equals: bool = False, ties: Int64s | None = None
-) -> npt.NDArray[np.intp]:
-    """Rows of the n smallest keys, ascending; of equal ones those of the smallest `ties`, else the first, or
-    the last, are taken.
-    """
+def first_rows(key: Int64s, n: int, ties: Int64s | None = None) -> npt.NDArray[np.intp]:
+    """Rows of the n smallest keys, ascending; of equal ones those of the smallest `ties`, else the first."""
     if n >= len(key):
         return np.arange(len(key))
     limit = np.partition(key, n - 1)[n - 1]
@@ -148,4 +149,4 @@ def first_rows(
     n_equal = n - len(below)
     if ties is not None:
         equal = equal[first_rows(ties[equal], n_equal)]
-    return np.sort(np.concatenate((below, equal[-n_equal:] if last_of_equals else equal[:n_equal])))
+    return np.sort(np.concatenate((below, equal[:n_equal])))

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, flag, number, text
 
-_EVENT = number("event", "Event", "id", "Id: host_index · 2^40 + row")
-_TRACK = number("track", "Track", "id", "Id: host_index · 2^24 + line")
+EVENT = number("event", "Event", "id", "Id: host_index · 2^40 + row")
+TRACK = number("track", "Track", "id", "Id: host_index · 2^24 + line")
 _NAME = text("name", "Name", "Name of the event or track, as recorded")
-_START = number("start_ps", "Start", "ps", "Start of the event, since the view's start")
-_DURATION = number("duration_ps", "Duration", "ps", "Duration of the event, as recorded")
-_EVENT_COLUMNS = (_EVENT, _TRACK, _NAME, _START, _DURATION)
+HOST = text("host", "Host", "Name of the host")
+IS_DERIVED = flag("is_derived", "Derived", "Made by the viewer, not in the file")
+START = number("start_ps", "Start", "ps", "Start of the event, since the view's start")
+DURATION = number("duration_ps", "Duration", "ps", "Duration of the event, as recorded")
+_EVENT_COLUMNS = (EVENT, TRACK, _NAME, START, DURATION)
 
 HOSTS = TableSpec(
     "hosts",
     "Hosts",
     (
-        text("host", "Host", "Name of the host"),
+        HOST,
         number("host_index", "Index", "id", "Its index among all hosts of the run"),
         number("offset_ps", "Offset", "ps", "Added to the host's own times"),
         text("start_ns", "Clock at its start", "In nanoseconds, from the host's clock"),
@@ -29,7 +31,7 @@ TRACKS = TableSpec(
     "tracks",
     "Tracks",
     (
-        _TRACK,
+        TRACK,
         text("host", "Host", "The host that recorded the track"),
         text("section", "Section", "The plane: host threads, a device, a pipeline"),
         _NAME,
@@ -42,7 +44,7 @@ TRACKS = TableSpec(
         ),
         number("n_events", "Events", "count", "Samples, for a counter"),
         number("n_depths", "Rows", "count", "Number of rows that nested events take"),
-        flag("is_derived", "Derived", "Made by the viewer, not in the file"),
+        IS_DERIVED,
         number("order", "Order", "id", "Position in drawing order"),
         number(
             "min_value",
@@ -66,7 +68,7 @@ BOXES = TableSpec(
     "boxes",
     "Boxes",
     (
-        _TRACK,
+        TRACK,
         number("depth", "Depth", "count", "0 is the outermost"),
         number("start_ps", "Start", "ps", "In the view's time").sent_as_differences(after="duration_ps"),
         number(
@@ -114,7 +116,7 @@ COUNTERS = TableSpec(
     "counters",
     "Counters",
     (
-        _TRACK,
+        TRACK,
         number(
             "time_ps", "Time", "ps", "When the counter was read, since the view's start"
         ).sent_as_differences(),
@@ -129,8 +131,8 @@ STEPS = TableSpec(
     (
         number("step", "Step", "id", "-1 if it has no number"),
         text("host", "Host", "The host that ran the step"),
-        _START,
-        _DURATION,
+        START,
+        DURATION,
         _NAME,
     ),
     "Steps in the window, of hosts that have at most one per three pixels",
@@ -197,36 +199,6 @@ WINDOW_SCALARS = (
     ),
 )
 
-MATCHES = TableSpec(
-    "matches",
-    "Matches",
-    _EVENT_COLUMNS,
-    "In time order: the first ones after, or the last ones before an event; of derived tracks only if "
-    "nothing recorded matches",
-)
-NAMES = TableSpec(
-    "names",
-    "Names that match",
-    (
-        _NAME,
-        number("n", "Events", "count", "Number of events of this name"),
-        number("total_ps", "Total", "ps", "Duration of all events of this name", formula="Σ duration"),
-        number("max_ps", "Longest", "ps", "Duration of the longest event of this name"),
-    ),
-    "On recorded tracks, largest total first",
-)
-DERIVED_NAMES = TableSpec(
-    "derived_names",
-    "Names that match on derived tracks",
-    NAMES.columns,
-    "These tell the same time again: they do not add to the recorded ones. Largest total first",
-)
-SEARCH_SCALARS = (
-    ScalarSpec("n_matches", "Matches", "count", "Number of events on recorded tracks that match"),
-    ScalarSpec("n_names", "Names", "count", "Number of different names that match on recorded tracks"),
-    ScalarSpec("n_derived", "Derived matches", "count", "Number of events on derived tracks that match"),
-)
-
 TIMES_IN_WINDOW = (
     number(
         "total_ps",
@@ -246,26 +218,11 @@ TIMES_IN_WINDOW = (
     number("min_ps", "Shortest", "ps", "Duration of the shortest part within the window"),
     number("max_ps", "Longest", "ps", "Duration of the longest part within the window"),
 )
-TOTALS = TableSpec(
-    "totals",
-    "Totals",
-    (
-        _NAME,
-        number("n", "Events", "count", "Number of events of this name that overlap the window"),
-        *TIMES_IN_WINDOW,
-    ),
-    "Time by name of the parts of events within the window, largest total first",
-)
-TOTALS_SCALARS = (
-    ScalarSpec("n_events", "Events", "count", "Number of events that overlap the range"),
-    ScalarSpec("range_ps", "Range", "ps", "Length of the range", formula="end − start"),
-)
-
 DENSITY = TableSpec(
     "density",
     "Density",
     (
-        text("host", "Host", "Name of the host"),
+        HOST,
         text("section", "Section", "The plane: host threads, a device or a pipeline"),
         number("pixel", "Pixel", "id", "Of the requested width; empty ones are left out"),
         number(
@@ -287,7 +244,7 @@ MINIMAP_SCALARS = (
 ACTIVE = TableSpec(
     "active",
     "Tracks with events",
-    (_TRACK,),
+    (TRACK,),
     "The tracks that have an event or a sample in the window",
 )
 
@@ -305,7 +262,7 @@ ARGUMENTS = TableSpec(
     (*_PAIRS, text("shown", "Shown", "The value scaled, with its unit, if its name states one; else empty")),
     "What the viewer derived for the event, then all stats of the event, then those of its metadata",
 )
-ANCESTORS = TableSpec("ancestors", "Ancestors", (_EVENT, _NAME, _START, _DURATION), "Innermost first")
+ANCESTORS = TableSpec("ancestors", "Ancestors", (EVENT, _NAME, START, DURATION), "Innermost first")
 EVENT_FLOWS = TableSpec(
     "flows",
     "Flows",

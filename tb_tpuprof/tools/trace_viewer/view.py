@@ -17,7 +17,7 @@ from tb_tpuprof.tools.trace_viewer.flows import flows_table
 from tb_tpuprof.tools.trace_viewer.mark_questions import EVENTS_FILE, EXPORT_DEPTHS, MARK_QUESTIONS
 from tb_tpuprof.tools.trace_viewer.query_questions import QUERY_QUESTIONS
 from tb_tpuprof.tools.trace_viewer.question import RANGE, WIDTH, answering
-from tb_tpuprof.tools.trace_viewer.questions import minimap_answer, search_answer, totals_answer
+from tb_tpuprof.tools.trace_viewer.questions import minimap_answer
 from tb_tpuprof.tools.trace_viewer.window import (
     active_answer,
     boxes_tables,
@@ -96,41 +96,7 @@ TOOL = Tool(
             ),
             (tables.NEIGHBOUR,),
         ),
-        Question(
-            "search",
-            "Events whose name contains a text",
-            answering(search_answer),
-            (
-                Param("text", "Text", "text", None, "Text in the name (case-insensitive)", is_required=True),
-                Param("in_args", "In arguments", "bool", False, "Also search text arguments"),
-                Param("after_event", "After", "int", None, "Only matches after this event"),
-                Param("before_event", "Before", "int", None, "Only matches before this event, the last ones"),
-                Param(
-                    "limit",
-                    "Limit",
-                    "int",
-                    1000,
-                    "Maximum number of matches to return",
-                    minimum=1,
-                    maximum=100_000,
-                ),
-            ),
-            (tables.MATCHES, tables.NAMES, tables.DERIVED_NAMES),
-            tables.SEARCH_SCALARS,
-        ),
         *QUERY_QUESTIONS,
-        Question(
-            "totals",
-            "Time by name in a window",
-            answering(totals_answer),
-            (
-                *RANGE,
-                Param("depth_from", "From depth", "int", 0, "The outermost depth to count", maximum=65_535),
-                Param("depth_to", "To depth", "int", 65_535, "The innermost depth to count", maximum=65_535),
-            ),
-            (tables.TOTALS,),
-            tables.TOTALS_SCALARS,
-        ),
         Question(
             "active",
             "The tracks that have events in a window",

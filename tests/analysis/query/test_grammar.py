@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tb_tpuprof.analysis.query.grammar import MAX_CONDITIONS, MAX_LENGTH, parse, plain
+from tb_tpuprof.analysis.query.grammar import MAX_CONDITIONS, MAX_DEPTH, MAX_LENGTH, Condition, Term, parse
 from tb_tpuprof.errors import BadQuery
 
 MS, US = 10**9, 10**6
@@ -95,8 +95,13 @@ def test_comparisons_leave_their_limit_out_unless_it_is_equal_too() -> None:
         ("step>1ms", 5, "no unit", "step:34"),
         ("arg.foo>1ms", 8, "does not say in which unit", "plain number"),
         ("name~a(b", 6, "( is not closed", "Add )"),
-        ("name~a**", 7, "two repetitions", "Remove one"),
-        (r"name~\1", 6, "not known here", "Known are"),
+        ("name~a**", 6, "two repetitions", "Remove one"),
+        (r"name~\1", 5, "not known here", "Known are"),
+        ("OR a", 0, "OR lacks a condition before it", "name:dot OR name:copy"),
+        ("a | | b", 4, "| lacks a condition before it", "name:dot | name:copy"),
+        ("x (a OR ) b", 5, "OR lacks a condition after it", "quotes look for the text OR"),
+        ("x (a OR b", 2, "the bracket ( is not closed", "Add )"),
+        ("(a OR dur>x)", 10, "'x' is not a number", "units are"),
         ("x" * (MAX_LENGTH + 1), MAX_LENGTH, "more than 2,000 characters", "Shorten"),
         ("-a " * (MAX_CONDITIONS + 1), 3 * MAX_CONDITIONS, "more than 32 conditions", "Shorten"),
     ],
@@ -107,13 +112,6 @@ def test_an_error_names_place_reason_and_remedy(text: str, position: int, reason
     assert caught.value.position == position
     assert reason in caught.value.message
     assert remedy in caught.value.remedy
-
-
-def test_a_plain_text_is_never_read_as_the_language() -> None:
-    (condition,) = plain('dur>1ms "x').conditions
-    assert condition.text is not None
-    assert (condition.field, condition.text.text) == ("name", 'dur>1ms "x')
-    assert plain("x", with_arguments=True).conditions[0].field == "any"
 
 
 def test_the_longest_query_and_the_most_conditions_are_read() -> None:
@@ -215,3 +213,51 @@ def test_errors_point_at_what_cannot_be_read(text: str, position: int) -> None:
     with pytest.raises(BadQuery) as caught:
         parse(text)
     assert caught.value.position == position
+
+
+def shape(terms: tuple[Term, ...]) -> str:
+    """Conditions as their text or lower bound, joined as they were read."""
+    return " & ".join(
+        "-" * term.is_excluded
+        + (
+            term.text.text
+            if isinstance(term, Condition) and term.text
+            else str(term.bounds.low)
+            if isinstance(term, Condition) and term.bounds
+            else "{" + " | ".join(shape(option) for option in getattr(term, "options", ())) + "}"
+        )
+        for term in terms
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "read_as"),
+    [
+        ("a b OR c", "{a b | c}"),  # words side by side bind closer
+        ("a dur>1ps OR c -d", "{a & 1 | c & -d}"),
+        ("a | b|c | d", "{a | b|c | d}"),
+        ("a AND b", "a & b"),
+        ("a or b ORe", "a or b ore"),
+        ('a "OR" b', "a & or & b"),
+        ("x (name:a OR name~^(p|q)$) -copy", "x & {a | ^(p|q)$} & -copy"),
+        ("-(a OR b) c", "-{a | b} & c"),
+        ("(a OR (b | c) d) e", "{a | {b | c} & d} & e"),
+        ("wait (wait for completion)", "wait (wait for completion)"),
+        ("(name:f(x) OR b)", "{f(x) | b}"),
+        ("('a)b' OR name~\\))", "{a)b | \\)}"),
+        ("(dur>1 ps OR b)", "{1 | b}"),
+    ],
+)
+def test_or_and_brackets_join_terms(text: str, read_as: str) -> None:
+    assert shape(parse(text).terms) == read_as
+
+
+def test_conditions_are_those_of_all_brackets_in_order() -> None:
+    assert [one.position for one in parse("a dur>1s (b OR -(c OR d)) e").conditions] == [0, 2, 10, 17, 22, 26]
+
+
+def test_brackets_are_bounded() -> None:
+    parse("(" * MAX_DEPTH + "a OR b" + ")" * MAX_DEPTH)
+    with pytest.raises(BadQuery, match="more than 8 brackets") as caught:
+        parse("(" * (MAX_DEPTH + 1) + "a OR b" + ")" * (MAX_DEPTH + 1))
+    assert caught.value.position == MAX_DEPTH

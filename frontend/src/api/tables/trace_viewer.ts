@@ -195,46 +195,6 @@ export const TRACE_VIEWER = {
     scalars: {
     },
   },
-  search: {
-    tables: {
-      matches: table(
-        'matches',
-        {
-          event: 'number',
-          track: 'number',
-          name: 'text',
-          start_ps: 'number',
-          duration_ps: 'number',
-        },
-        {},
-      ),
-      names: table(
-        'names',
-        {
-          name: 'text',
-          n: 'number',
-          total_ps: 'number',
-          max_ps: 'number',
-        },
-        {},
-      ),
-      derived_names: table(
-        'derived_names',
-        {
-          name: 'text',
-          n: 'number',
-          total_ps: 'number',
-          max_ps: 'number',
-        },
-        {},
-      ),
-    },
-    scalars: {
-      n_matches: scalar('n_matches', false),
-      n_names: scalar('n_names', false),
-      n_derived: scalar('n_derived', false),
-    },
-  },
   slices: {
     tables: {
       slices: table(
@@ -367,27 +327,6 @@ export const TRACE_VIEWER = {
     },
     scalars: {
       n_arguments: scalar('n_arguments', false),
-    },
-  },
-  totals: {
-    tables: {
-      totals: table(
-        'totals',
-        {
-          name: 'text',
-          n: 'number',
-          total_ps: 'number',
-          self_ps: 'number',
-          avg_ps: 'number',
-          min_ps: 'number',
-          max_ps: 'number',
-        },
-        {},
-      ),
-    },
-    scalars: {
-      n_events: scalar('n_events', false),
-      range_ps: scalar('range_ps', false),
     },
   },
   active: {

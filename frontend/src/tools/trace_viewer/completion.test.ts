@@ -34,6 +34,11 @@ describe('completion in the query line', () => {
     expect(offered('du name:x', 2)).toEqual(['dur>']);
     expect(offered('track:"Stream #7')).toEqual(['track:"Stream #7(Compute)" ']);
   });
+  it('goes on behind OR and within brackets', () => {
+    expect(offered('name:x OR tr')).toEqual(['track:']);
+    expect(offered('(du')).toEqual(['(dur>']);
+    expect(offered('x -(track:py')).toEqual(['-(track:python ']);
+  });
   it('inserts in place of the word, and puts the caret after it', () => {
     const text = 'name:a du x';
     const items = completionsAt(text, 9, FIELDS, VALUES);

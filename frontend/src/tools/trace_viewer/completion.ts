@@ -18,8 +18,8 @@ export interface Completions {
 export type FieldValues = ReadonlyMap<string, readonly string[]>;
 
 const MOST = 8;
-const VALUE = /^(-?)(track|section|thread|kind|host)([:=])(.*)$/s;
-const FIELD = /^(-?)((?:arg\.)?"?[\w.% -]*)$/;
+const VALUE = /^((?:-?\()*-?)(track|section|thread|kind|host)([:=])(.*)$/s;
+const FIELD = /^((?:-?\()*-?)((?:arg\.)?"?[\w.% -]*)$/;
 
 /** The word that ends at the caret, from the last space outside of quotes. */
 function wordAt(text: string, caret: number): number {

@@ -1,6 +1,7 @@
 /** By what totals are grouped: a few keys as buttons, and any argument. */
 
 import type { VNode } from 'preact';
+import { tokensOf } from './query_tokens';
 
 const KEYS = ['name', 'track', 'thread', 'step', 'category', 'module', 'kind', 'host'] as const;
 const ARGUMENT = 'arg.';
@@ -58,6 +59,12 @@ export function GroupChoice({
 /** Whether a key can be asked for: `arg.` without a name cannot yet. */
 export function isKey(by: string): boolean {
   return by !== ARGUMENT;
+}
+
+/** The query that also demands a condition: alternatives are put in brackets. */
+export function narrowed(query: string, condition: string): string {
+  const isOr = tokensOf(query, null).some(({ kind, text }) => kind === 'joint' && /^(?:OR|\|)$/.test(text));
+  return isOr ? `(${query}) ${condition}` : `${query} ${condition}`.trim();
 }
 
 /** The condition that leaves only the events of a group, for the keys that the language has. */

@@ -43,7 +43,8 @@ function marksParams({ marks }: Timeline): Change {
 function paramsOf(timeline: Timeline): Change {
   const view = timeline.camera.settled.value;
   const isWhole = isSameViewport(view, clampViewport(timeline.wholeView, timeline.durationPs));
-  const { text, of, list, within, columns } = timeline.search;
+  const { text, of, list, within, columns, opened } = timeline.search;
+  const isMarked = timeline.marked.value !== null;
   return {
     start_ps: isWhole ? undefined : String(Math.round(view.startPs)),
     end_ps: isWhole ? undefined : String(Math.round(view.endPs)),
@@ -54,6 +55,8 @@ function paramsOf(timeline: Timeline): Change {
     qargs: undefined,
     of: of.value === 'auto' ? undefined : of.value,
     list: list.value ?? undefined,
+    open: (list.value && opened.value) || undefined,
+    by: isMarked && timeline.totalsBy.value !== 'name' ? timeline.totalsBy.value : undefined,
     within: within.value === 'trace' ? undefined : within.value,
     args: columns.value || undefined,
     flows: timeline.hasAllFlows.value ? '1' : undefined,
@@ -73,6 +76,8 @@ const NAMES = [
   'qargs',
   'of',
   'list',
+  'open',
+  'by',
   'within',
   'args',
   'flows',
@@ -98,6 +103,7 @@ export function applyParams(timeline: Timeline, params: Params): void {
     if (trackViewKey(tracks) !== trackViewKey(timeline.trackView.value)) timeline.changeTracks(tracks);
     if ((params.mark ?? '') !== (timeline.marked.value ? markText(timeline.marked.value) : ''))
       timeline.mark(parseMark(params.mark));
+    timeline.totalsBy.value = params.by ?? 'name';
     applySearch(timeline.search, params);
     const marks = parseMarks(params.marks);
     timeline.marks.restore(marks, parsePair(params.compare, marks.length));
@@ -114,6 +120,7 @@ function applySearch(search: Search, params: Params): void {
   if (text !== search.text.value.trim()) search.set(text);
   search.count(of === 'recorded' || of === 'derived' ? of : 'auto');
   search.list.value = params.list ?? null;
+  search.opened.value = params.open ?? null;
   search.within.value = within === 'window' || within === 'mark' ? within : 'trace';
   search.columns.value = params.args ?? '';
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { TRACE_VIEWER } from '../../api/tables/trace_viewer';
 import { answerOf, scalarsOf } from '../testing';
-import { conditionOf } from './group_choice';
+import { conditionOf, narrowed } from './group_choice';
 import { litBoxes } from './lit';
 import { decodeGroups, decodeHits, decodeSlices, stretchesOf } from './query_model';
 import { WHOLE } from './testing';
@@ -50,7 +50,7 @@ describe('answers about a query', () => {
     expect([...litBoxes(finer, found)]).toEqual([0, 1, 0, 0, 1, 0]);
     expect([...litBoxes({ ...finer, rowDepth: Int32Array.from([1, 1]) }, found)]).toEqual([0, 0, 0, 0, 0, 0]);
   });
-  it('give slices and the longest event of each group', () => {
+  it('give slices and groups', () => {
     const slices = decodeSlices(
       answerOf(
         TRACE_VIEWER.slices,
@@ -61,17 +61,18 @@ describe('answers about a query', () => {
     expect(slices).toMatchObject({ nMatches: 3, first: 2, nRecorded: 3, nDerived: 8, isDerived: false });
     expect(slices.matches).toEqual([{ event: 7, track: 5, name: 'dot', startPs: 10, durationPs: 4 }]);
     const groups = decodeGroups(
-      answerOf(TRACE_VIEWER.groups, {
-        groups: {
-          group: ['dot'],
-          longest_event: [9],
-          longest_track: [5],
-          longest_start_ps: [30],
-          longest_duration_ps: [6],
-        },
-      }),
+      answerOf(
+        TRACE_VIEWER.groups,
+        { groups: { group: ['dot'], n: [3] } },
+        scalarsOf({ n_groups: 1, n_events: 3 }),
+      ),
     );
-    expect(groups.longest).toEqual([{ event: 9, track: 5, name: 'dot', startPs: 30, durationPs: 6 }]);
+    expect(groups).toMatchObject({ nGroups: 1, nEvents: 3 });
+  });
+  it('narrow a query with alternatives as a whole', () => {
+    expect(narrowed('name:a', 'step=3')).toBe('name:a step=3');
+    expect(narrowed('name:a OR dur>1ms', 'step=3')).toBe('(name:a OR dur>1ms) step=3');
+    expect(narrowed('', 'step=3')).toBe('step=3');
   });
   it('turn a group into the condition that leaves only it', () => {
     expect(conditionOf('name', 'dot.1')).toBe('name=dot.1');

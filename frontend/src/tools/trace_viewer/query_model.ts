@@ -1,6 +1,6 @@
 /** The server's answers about a query: its slices, groups and hits, the fields of the language, utilization. */
 
-import { readNumber, readScalar, readTable } from '../../api/declared';
+import { readNumber, readScalar, readTable, type RowOf } from '../../api/declared';
 import { TRACE_VIEWER } from '../../api/tables/trace_viewer';
 import type { Payload, Table } from '../../api/types';
 import { eventOf, type EventRef } from './details_model';
@@ -20,6 +20,7 @@ export interface Slices extends Counts {
   /** The number of matches before the first row. */
   readonly first: number;
   readonly matches: readonly EventRef[];
+  readonly rows: readonly SliceRow[];
   readonly table: Table;
 }
 
@@ -28,8 +29,6 @@ export interface Groups extends Counts {
   readonly nEvents: number;
   readonly totalPs: number;
   readonly rangePs: number;
-  /** The longest event of each row. */
-  readonly longest: readonly EventRef[];
   readonly table: Table;
 }
 
@@ -49,6 +48,7 @@ export interface QueryField {
   readonly meaning: string;
 }
 
+type SliceRow = RowOf<(typeof TRACE_VIEWER)['slices']['tables']['slices']>;
 type CountScalars = (typeof TRACE_VIEWER)['slices']['scalars'];
 
 function countsOf(
@@ -64,14 +64,16 @@ function countsOf(
 
 export function decodeSlices(payload: Payload): Slices {
   const { tables, scalars } = TRACE_VIEWER.slices;
-  const rows = readTable(payload, tables.slices);
+  const slices = readTable(payload, tables.slices);
+  const rows = slices.all();
   return {
     ...countsOf(payload, scalars),
     nMatches: readNumber(payload, scalars.n_matches) ?? 0,
     totalPs: readNumber(payload, scalars.total_ps) ?? 0,
     first: readNumber(payload, scalars.first) ?? 0,
-    matches: rows.all().map((row) => eventOf(row)),
-    table: rows.table,
+    matches: rows.map((row) => eventOf(row)),
+    rows,
+    table: slices.table,
   };
 }
 
@@ -84,13 +86,6 @@ export function decodeGroups(payload: Payload): Groups {
     nEvents: readNumber(payload, scalars.n_events) ?? 0,
     totalPs: readNumber(payload, scalars.total_ps) ?? 0,
     rangePs: readNumber(payload, scalars.range_ps) ?? 0,
-    longest: rows.all().map((row) => ({
-      event: row.longest_event ?? -1,
-      track: row.longest_track ?? -1,
-      name: row.group,
-      startPs: row.longest_start_ps ?? 0,
-      durationPs: row.longest_duration_ps ?? 0,
-    })),
     table: rows.table,
   };
 }

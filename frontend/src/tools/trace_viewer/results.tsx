@@ -1,5 +1,6 @@
 /** The matches of the query line: as a list of slices, or their totals by a key; linked with the picture. */
 
+import type { Signal } from '@preact/signals';
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { format, plural } from '../../base/units';
@@ -8,7 +9,8 @@ import { Failed, Loading } from '../../widgets/states';
 import { PLAIN_VIEW, type TableData } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
 import { tableData } from '../tool';
-import { conditionOf, GroupChoice, isKey } from './group_choice';
+import { GroupSlices } from './group_slices';
+import { conditionOf, GroupChoice, isKey, narrowed } from './group_choice';
 import { totalsParams } from './marked';
 import { decodeGroups, decodeSlices, type Counts, type Groups, type Slices } from './query_model';
 import type { Of, Search, Within } from './search';
@@ -37,6 +39,8 @@ function Choices({ timeline, by }: { timeline: Timeline; by: string }): VNode {
         by={by}
         options={[[SLICES, 'nothing: list the events']]}
         onChoose={(key) => {
+          timeline.camera.noteLeap();
+          search.opened.value = null;
           search.list.value = key;
         }}
       />
@@ -133,6 +137,9 @@ export function GroupTable({
   by,
   label,
   timeline,
+  scope,
+  params,
+  opened,
   sort = 'total_ps',
   onOnly,
 }: {
@@ -140,13 +147,26 @@ export function GroupTable({
   by: string;
   label: string;
   timeline: Timeline;
+  scope: string;
+  /** Those of the request. */
+  params: Readonly<Record<string, string>>;
+  /** The group that is unfolded; null: none. */
+  opened: Signal<string | null>;
   /** The column of which the largest come first. */
   sort?: string;
   /** Leaves only the events of a group. */
   onOnly?(condition: string): void;
 }): VNode {
   const data = useMemo(() => without(tableData(answer.table), (name) => OF_LONGEST.test(name)), [answer]);
-  const groups = data.columns.find(({ name }) => name === 'group');
+  const groups = useMemo(() => {
+    const column = data.columns.find(({ name }) => name === 'group');
+    return Array.from({ length: data.nRows }, (_, row) => String(column?.cell(row) ?? ''));
+  }, [data]);
+  const openRow = opened.value === null ? -1 : groups.indexOf(opened.value);
+  const onlyOf = (row: number): (() => void) | undefined => {
+    const condition = onOnly && conditionOf(by, groups[row] ?? '');
+    return condition ? () => onOnly(condition) : undefined;
+  };
   return (
     <Table
       data={data}
@@ -156,20 +176,22 @@ export function GroupTable({
       rowsInFull={5}
       maxHeight="100%"
       render={(column, row, text) => {
-        const condition =
-          onOnly && column.name === 'group' ? conditionOf(by, String(groups?.cell(row) ?? '')) : null;
         if (column.name !== 'group') return undefined;
+        const only = onlyOf(row);
         return (
           <span class="tv-group">
+            <span class="tv-unfold" aria-hidden="true">
+              {row === openRow ? '▾' : '▸'}
+            </span>
             <span>{text === '' ? '(none)' : text}</span>
-            {condition !== null && (
+            {only && (
               <button
                 type="button"
                 class="text-link"
                 data-tip="List only these"
                 onClick={(event) => {
                   event.stopPropagation();
-                  onOnly?.(condition);
+                  only();
                 }}
               >
                 only
@@ -178,10 +200,22 @@ export function GroupTable({
           </span>
         );
       }}
+      chosenRow={openRow < 0 ? undefined : openRow}
       onRow={(row) => {
-        const longest = answer.longest[row];
-        if (longest) timeline.follow(longest);
+        timeline.camera.noteLeap();
+        opened.value = row === openRow ? null : (groups[row] ?? null);
       }}
+      detail={(row) => (
+        <GroupSlices
+          key={groups[row]}
+          timeline={timeline}
+          scope={scope}
+          params={params}
+          by={by}
+          group={groups[row] ?? ''}
+          onOnly={onlyOf(row)}
+        />
+      )}
     />
   );
 }
@@ -218,7 +252,10 @@ export function Results({ timeline, scope }: { timeline: Timeline; scope: string
         {answer && <KindChoice search={search} counts={answer} />}
         <Choices timeline={timeline} by={by} />
       </div>
-      {loaded.isLoading && !answer && <Loading what="Finding the events" bones={[14, 14, 14]} />}
+      {search.isStopped.value && <p class="muted">Stopped waiting. Enter in the query line asks again.</p>}
+      {loaded.isLoading && !answer && !search.isStopped.value && (
+        <Loading what="Finding the events" bones={[14, 14, 14]} />
+      )}
       {loaded.error && (
         <Failed
           what="The query"
@@ -239,8 +276,11 @@ export function Results({ timeline, scope }: { timeline: Timeline; scope: string
             by={by}
             label={`Totals by ${by}`}
             timeline={timeline}
+            scope={scope}
+            params={{ ...search.params, ...stretchOf(timeline, search.within.value) }}
+            opened={search.opened}
             onOnly={(condition) => {
-              search.set(`${search.text.value.trim()} ${condition}`);
+              search.set(narrowed(search.text.value.trim(), condition));
               search.list.value = SLICES;
             }}
           />

@@ -12,6 +12,8 @@ import { decodeHits, decodeSlices, type Slices, type WindowHits } from './query_
 /** Matches that are loaded at once for the walk. */
 const PAGE = 500;
 const TYPING_MS = 140;
+/** Conditions for which the server may have to read the file again. */
+const ARGUMENTS = /(?:^|[\s(-])(?:arg[.:=~<>]|any[:=~])/;
 
 /** Which tracks' matches count: `auto` those of derived ones only if there are no others. */
 export type Of = 'auto' | 'recorded' | 'derived';
@@ -32,6 +34,12 @@ export class Search {
   readonly at = signal<number | null>(null);
   readonly isBusy = signal(false);
   readonly error = signal<unknown>(null);
+  /** Whole seconds that an answer has been waited for, 0 in the first one. */
+  readonly waitingS = signal(0);
+  /** The user no longer wanted to wait. */
+  readonly isStopped = signal(false);
+  /** The group in the list that is unfolded; null: none. */
+  readonly opened = signal<string | null>(null);
   /** What the list shows: `slices`, or the key of its groups; null: it is closed. */
   readonly list = signal<string | null>(null);
   readonly within = signal<Within>('trace');
@@ -58,6 +66,37 @@ export class Search {
     return { query: this.text.value, of: this.of.value };
   }
 
+  /** Whether the query is about arguments, of which some are read from the file when first asked for. */
+  get readsArguments(): boolean {
+    return ARGUMENTS.test(this.text.value);
+  }
+
+  /** Stops waiting for the answer. What the server is reading meanwhile, it keeps for the next time. */
+  stop(): void {
+    clearTimeout(this.timer);
+    this.abort.abort();
+    this.abort = new AbortController();
+    this.isBusy.value = false;
+    this.isStopped.value = true;
+    this.page.value = null;
+    this.lastHits = null;
+    this.onFound();
+  }
+
+  private async timed<T>(answer: Promise<T>): Promise<T> {
+    const begin = performance.now();
+    const { abort } = this;
+    const clock = window.setInterval(() => {
+      if (!abort.signal.aborted) this.waitingS.value = Math.floor((performance.now() - begin) / 1000);
+    }, 250);
+    try {
+      return await answer;
+    } finally {
+      clearInterval(clock);
+      if (this.abort === abort || !this.isBusy.value) this.waitingS.value = 0;
+    }
+  }
+
   /** `isTyping`: more input may follow. */
   set(text: string, isTyping = false): void {
     if (text === this.text.value) return;
@@ -74,6 +113,8 @@ export class Search {
   /** Asks again: the query, or the hosts, are others. */
   restart(delayMs = 0): void {
     this.at.value = null;
+    this.isStopped.value = false;
+    this.opened.value = null;
     clearTimeout(this.timer);
     this.abort.abort();
     this.abort = new AbortController();
@@ -96,9 +137,10 @@ export class Search {
     const { abort } = this;
     const text = this.text.value;
     this.isBusy.value = true;
+    this.isStopped.value = false;
     try {
       const params = { ...this.params, limit: String(PAGE), ...place };
-      const answer = decodeSlices(await this.fetch('slices', params, abort.signal));
+      const answer = decodeSlices(await this.timed(this.fetch('slices', params, abort.signal)));
       if (abort.signal.aborted) return;
       this.page.value = { ...answer, text };
       this.error.value = null;
@@ -117,7 +159,7 @@ export class Search {
    * search, or nothing is known yet.
    */
   hitsOf(drawn: TraceWindow): WindowHits | null {
-    if (!this.isActive || this.error.value) return null;
+    if (!this.isActive || this.error.value || this.isStopped.value) return null;
     const page = this.page.value;
     if (page?.text !== this.text.value) return this.lastHits; // still typing
     if (page.nRecorded + page.nDerived === 0) return null; // nothing to light

@@ -8,6 +8,8 @@ import { asApiError, useLoaded } from '../../state/payload';
 import { completed, completionsAt, type Completion, type Completions, type FieldValues } from './completion';
 import { Icon } from './icons';
 import { decodeFields, decodeSlices, type QueryField } from './query_model';
+import { ColoredText } from './colored_text';
+import { positionOf } from './query_tokens';
 import type { Search } from './search';
 import type { Timeline } from './timeline';
 
@@ -18,6 +20,7 @@ function statusOf(search: Search, nInView: number | null): string {
   if (search.error.value) return 'Not a query';
   const page = search.page.value;
   if (!search.isActive) return '';
+  if (search.isStopped.value) return 'Stopped';
   if (!page || page.text !== search.text.value) return '…';
   if (page.nMatches === 0) return 'No match';
   const index = search.at.value;
@@ -93,10 +96,20 @@ function Suggestions({
       )}
       <p class="tv-suggest-hint">
         <kbd>Tab</kbd> inserts · <code>:</code> contains · <code>=</code> exactly · <code>~</code> regex ·{' '}
-        <code>-</code> excludes
+        <code>-</code> excludes · <code>OR</code>
       </p>
     </div>
   );
+}
+
+/** What can be written at the caret; values of the fields are loaded once the line has the focus. */
+function useCompletions(timeline: Timeline, scope: string, caret: number, hasFocus: boolean): Completions {
+  const fields = useLoaded(hasFocus ? scope : '', scope, async (signal) =>
+    decodeFields(await timeline.ask('fields', {}, signal)),
+  ).data as readonly QueryField[] | null;
+  const values = useMemo(() => valuesOf(timeline), [timeline.facts.value]);
+  const text = timeline.search.text.value;
+  return completionsAt(text, Math.min(caret, text.length), fields ?? [], values);
 }
 
 function QueryField({
@@ -114,13 +127,10 @@ function QueryField({
   const chosen = useSignal(0);
   const isOpen = useSignal(false);
   const hasFocus = useSignal(false);
-  const fields = useLoaded(hasFocus.value ? scope : '', scope, async (signal) =>
-    decodeFields(await timeline.ask('fields', {}, signal)),
-  ).data as readonly QueryField[] | null;
-  const values = useMemo(() => valuesOf(timeline), [timeline.facts.value]);
   const text = search.text.value;
-  const completions = completionsAt(text, Math.min(caret.value, text.length), fields ?? [], values);
+  const completions = useCompletions(timeline, scope, caret.value, hasFocus.value);
   const isShown = isOpen.value && hasFocus.value;
+  const isListed = isShown && completions.items.length > 0;
   const choose = (item: Completion): void => {
     const next = completed(text, completions, item);
     // Now, not after the next render: the user types on.
@@ -149,12 +159,13 @@ function QueryField({
     } else if (event.key === 'Escape') {
       event.preventDefault();
       event.stopPropagation();
-      if (isShown && completions.items.length > 0) isOpen.value = false;
+      if (isListed) isOpen.value = false;
       else event.currentTarget.blur();
     }
   };
   return (
     <div class="tv-query">
+      <ColoredText text={text} wrongAt={hint ? positionOf(hint.message) : null} field={input} />
       <input
         ref={input}
         class="field"
@@ -164,11 +175,9 @@ function QueryField({
         placeholder="Find events: dur>1ms name:dot  /"
         aria-label="Find events"
         aria-autocomplete="list"
-        aria-expanded={isShown && completions.items.length > 0}
+        aria-expanded={isListed}
         aria-controls="tv-suggestions"
-        aria-activedescendant={
-          isShown && completions.items.length > 0 ? `tv-suggestion-${String(chosen.value)}` : undefined
-        }
+        aria-activedescendant={isListed ? `tv-suggestion-${String(chosen.value)}` : undefined}
         aria-invalid={search.error.value ? true : undefined}
         autocomplete="off"
         spellcheck={false}
@@ -201,6 +210,27 @@ function QueryField({
   );
 }
 
+/** What a query that takes longer is waiting for, for how long, and a way out. */
+function Slow({ search }: { search: Search }): VNode | null {
+  const seconds = search.waitingS.value;
+  if (seconds === 0) return null;
+  return (
+    <span class="tv-slow" role="status">
+      {search.readsArguments ? 'Reading arguments' : 'Searching'}, {seconds} s
+      <button
+        type="button"
+        class="button small"
+        data-tip="Stop waiting; Enter asks again"
+        onClick={() => {
+          search.stop();
+        }}
+      >
+        Cancel
+      </button>
+    </span>
+  );
+}
+
 export function SearchBox({ timeline, scope }: { timeline: Timeline; scope: string }): VNode {
   const { search } = timeline;
   const nInView = useInView(timeline, scope);
@@ -213,13 +243,20 @@ export function SearchBox({ timeline, scope }: { timeline: Timeline; scope: stri
   return (
     <div class="tv-search" role="search">
       <QueryField timeline={timeline} scope={scope} hint={error} />
+      {search.isActive && <Slow search={search} />}
       {search.isActive && (
         <>
           <button
             type="button"
             class={`tv-status text-link${error ? ' is-wrong' : ''}`}
             role="status"
-            data-tip={error ? `${error.message} ${error.remedy}` : 'List the matches'}
+            data-tip={
+              error
+                ? `${error.message} ${error.remedy}`
+                : search.isStopped.value
+                  ? 'Enter asks again'
+                  : 'List the matches'
+            }
             aria-expanded={search.list.value !== null}
             onClick={() => {
               search.list.value = search.list.value === null ? 'slices' : null;

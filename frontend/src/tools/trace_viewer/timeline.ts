@@ -58,6 +58,8 @@ export class Timeline {
   readonly facts = signal<TraceFacts | null>(null);
   readonly selected = signal<Picked | null>(null);
   readonly marked = signal<Marked | null>(null);
+  /** By what the totals of the marked interval are grouped. */
+  readonly totalsBy = signal('name');
   readonly marks = new Marks();
   readonly hovered = signal<Hover | null>(null);
   readonly tool = signal<Tool>('pan');

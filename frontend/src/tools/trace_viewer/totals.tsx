@@ -50,7 +50,8 @@ export function TotalsPanel({
   scope: string;
 }): VNode {
   const layout = timeline.layout.value;
-  const by = useSignal('name');
+  const by = timeline.totalsBy;
+  const opened = useSignal<string | null>(null);
   const isBusy = by.value === BUSY;
   // Derived lines repeat the same time.
   const shownIds =
@@ -81,6 +82,8 @@ export function TotalsPanel({
           by={by.value}
           options={[[BUSY, 'nothing: how busy each track was']]}
           onChoose={(key) => {
+            timeline.camera.noteLeap();
+            opened.value = null;
             by.value = key;
           }}
         />
@@ -105,6 +108,9 @@ export function TotalsPanel({
           by={by.value}
           label={`Totals by ${by.value}`}
           timeline={timeline}
+          scope={scope}
+          params={range}
+          opened={opened}
           sort="self_ps"
         />
       )}

@@ -15,7 +15,7 @@ from playwright.sync_api import Page, expect
 from tb_tpuprof.session import Session
 from tb_tpuprof.trace.trace import Trace
 from tests.browser.conftest import Server
-from tests.browser.walking import expect_state, frame_of, link, run_of, state_of
+from tests.browser.walking import expect_state, frame_of, link, run_of
 from tests.golden_files import demo_runs
 
 LOG = "jax_train"
@@ -117,7 +117,7 @@ def test_find_them_all_finds_all_and_only_these(page: Page, server: Server, trac
     n = names.count("dot.1")
     expect(frame.locator(".tv-status")).to_have_text(re.compile(rf"^{n:,}( · |$)"))
     expect(frame.locator(".tv-results-bar b")).to_contain_text(f"{n} events · ")
-    assert state_of(page)["q"] == 'name="dot.1"'
+    expect_state(page, q='name="dot.1"')
 
 
 def test_an_error_says_where_and_what_to_do(page: Page, server: Server) -> None:

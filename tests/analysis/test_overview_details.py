@@ -405,7 +405,7 @@ def test_the_longest_fetching_host_is_named(hidden: int, text: str) -> None:
     shorter = LoaderWait("other", 1, 1500 * MS, 0, 9000 * MS)
     assert (
         loader_sentence([shorter, None, wait], ["a", "b", "c"])
-        == f"c: `next` takes 250 ms (20.0%) of each of the 4 marked steps{text}"
+        == f"`c`: `next` takes 250 ms (20.0%) of each of the 4 marked steps{text}"
     )
     assert (
         loader_sentence([wait], ["c"]) == f"`next` takes 250 ms (20.0%) of each of the 4 marked steps{text}"

@@ -198,17 +198,22 @@ def test_the_best_change_in_words() -> None:
     parallel = estimate("parallel", (10 * MS, 20 * MS), (70 * MS, 80 * MS), limited_by="Batch")
     prefetch = estimate("prefetch", (5 * MS, 30 * MS), (60 * MS, 90 * MS))
     cache = estimate("cache", (1 * MS, 2 * MS), (50 * MS, 51 * MS))
-    text = "Estimated step with <parallel>: 70.0 ms to 80.0 ms instead of 100 ms, then limited by Batch."
+    text = (
+        "<parallel> alone would shorten each step from 100 ms to between 70.0 ms and 80.0 ms (estimated), then "
+        "limited by Batch."
+    )
     assert _gain((now, parallel, prefetch, cache)) == text  # the one with the least high end
-    assert _gain((now, cache)) == "Estimated step with <cache>: 50.0 ms to 51.0 ms instead of 100 ms."
+    assert _gain((now, cache)) == (
+        "<cache> alone would shorten each step from 100 ms to between 50.0 ms and 51.0 ms (estimated)."
+    )
     noted = estimate("prefetch", (5 * MS, 6 * MS), (60 * MS, 70 * MS), note="if it waits")
     assert _gain((now, parallel, noted)).startswith(
-        "If it waits: estimated step with <prefetch>: 60.0 ms to 70.0"
+        "If it waits, <prefetch> alone would shorten each step from 100 ms to between 60.0 ms and 70.0 ms"
     )
     assert _gain((now, estimate("parallel", (1, 2), (1, 2), is_no_gain=True), cache)) == ""
     assert _gain((now,)) == ""
     without = estimate("now", (40 * MS, 40 * MS))
-    call = "Estimated call with <parallel>: 10.0 ms to 20.0 ms instead of 40.0 ms."
+    call = "<parallel> alone would shorten each call from 40.0 ms to between 10.0 ms and 20.0 ms (estimated)."
     assert (
         _gain((without, estimate("parallel", (10 * MS, 20 * MS)), estimate("prefetch", (1 * MS, 30 * MS))))
         == call

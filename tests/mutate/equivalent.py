@@ -112,7 +112,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "_awaited: -1 → -2": "any negative number is none",
         "synchronizing: np.where(computing | own_ops, 0, -1) → np.where(computing | own_ops, 1, -1)": "one code, whichever it is",
         "_awaited: np.where(calls & ~is_look, 0, -1) → np.where(calls & ~is_look, 1, -1)": "one code, whichever it is",
-        "_awaited: if not is_look.any(): return → without it": "without a look, nothing is found",
+        "_awaited: if not len(event): return → without it": "without a candidate, nothing is found",
     },
     "tb_tpuprof/analysis/diagnosis/tiny_calls.py": {
         "tiny_calls: -1 → -2": "any negative number is none",

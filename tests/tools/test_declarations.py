@@ -216,14 +216,12 @@ def test_small_numbers_are_no_tiles(tool) -> None:  # type: ignore[no-untyped-de
 LIMITS: dict[str, dict[str, tuple[int, int, int | None]]] = {
     "trace_viewer": {"width_px": (1, 20_000, 2000), "start_ps": (0, 2**63 - 1, None),
                      "end_ps": (0, 2**63 - 1, None)},
-    "trace_viewer/search": {"limit": (1, 100_000, 1000)},
     "trace_viewer/slices": {"limit": (1, 100_000, 1000), "depth_from": (0, 65_535, 0),
                             "depth_to": (0, 65_535, 65_535), "offset": (0, 2**31, 0)},
     "trace_viewer/groups": {"limit": (1, 100_000, 1000), "depth_from": (0, 65_535, 0),
                             "depth_to": (0, 65_535, 65_535)},
     "trace_viewer/hits": {"width_px": (1, 20_000, 2000)},
     "trace_viewer/minimap": {"width_px": (1, 20_000, 2000)},
-    "trace_viewer/totals": {"depth_from": (0, 65_535, 0), "depth_to": (0, 65_535, 65_535)},
     "tf_data_bottleneck_analysis": {"rank": (1, 2**53, None)},
     "op_profile": {"limit": (1, 10_000, 100)},
     "memory_profile": {"width_px": (1, 8000, 800)},
@@ -256,7 +254,6 @@ def test_limits_of_whole_numbers(path: str, name: str, least: int, most: int, de
 # Every choice of yes or no, with its default.
 SWITCHES = {
     "trace_viewer": {"flows": False},
-    "trace_viewer/search": {"in_args": False},
     "trace_viewer/slices": {"descending": False},
     "framework_op_stats": {"idle": False},
     "op_profile": {"idle": True},
@@ -268,7 +265,6 @@ SWITCHES = {
 REQUIRED = {
     "trace_viewer/event": {"event"},
     "trace_viewer/neighbour": {"event"},
-    "trace_viewer/search": {"text"},
     "trace_viewer/chain": {"event"},
     "trace_viewer/compare": {"a_start_ps", "a_end_ps", "b_start_ps", "b_end_ps"},
     "flame_graph/function": {"function"},

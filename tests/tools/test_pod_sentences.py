@@ -82,7 +82,11 @@ def test_a_straggler_and_what_it_costs() -> None:
     late = straggler_text(UNLIKE, straggler(core=-1, since=3, causes={"compute": 1.0, "idle": 2.0}))
     assert late.startswith("`h0` takes 12.0 ms longer per step than the others since step 4 (30.0 ms;")
     assert "mostly in idle time, waiting for its host." in late
-    assert "mostly in input and output." in straggler_text(UNLIKE, straggler(causes={"input": 1.0}))
+    assert "mostly in waiting for input." in straggler_text(UNLIKE, straggler(causes={"input": 1.0}))
+    writes = pod_of(
+        [{Part.COMPUTE: 20, Part.OUTPUT: 10}, {Part.COMPUTE: 30}, {Part.COMPUTE: 10, Part.INPUT: 20}]
+    )
+    assert "mostly in input and output." in straggler_text(writes, straggler(causes={"input": 1.0}))
     assert "mostly in moving data." in straggler_text(UNLIKE, straggler(causes={"network": 1.0}))
 
 
@@ -153,16 +157,16 @@ def test_cores_that_differ_by_one_percent_do_the_same_work(
     pod = pod_of([same, same, other], n_hosts, kind=kind)
     assert are_alike(pod) is is_alike
     shown = verdict(pod, [])
-    assert shown.text.startswith(f"All 3 {unit} do the same work: of 100 ms per step on each, ") is is_alike
+    assert shown.text.startswith(f"All 3 {unit} do the same work: of 100 ms per step, ") is is_alike
     if is_alike:
         share = {0: "70.0%", 1: "69.7%"}[extra_ms]
-        assert shown.text.endswith(f"{share} is device compute.")
+        assert shown.text.endswith(f"{share} is device compute on each.")
         assert (shown.level, shown.category) == ("good", "compute")
 
 
 def test_both_of_two_cores() -> None:
     assert verdict(pod_of([{Part.COMPUTE: 3}] * 2), []).text == (
-        "Both cores do the same work: of 3.00 ms per step on each, 100% is device compute."
+        "Both cores do the same work: of 3.00 ms per step, 100% is device compute on each."
     )
 
 
@@ -186,7 +190,7 @@ def test_a_single_core() -> None:
     ranks = replace(pod, kind="GPU", cores=(PodCore("GPU:0", 0, 0, rank=3),))
     assert "Only one rank was profiled" in verdict(ranks, []).text
     whole = replace(pod, step_names=(WHOLE,))
-    assert verdict(whole, []).text.startswith("Of 16.0 ms captured, 75.0% is")
+    assert verdict(whole, []).text.startswith("Of the 16.0 ms from the first to the last operation, 75.0% is")
     python = pod_of([{Part.PYTHON: 3, Part.COMPUTE: 1}], kind="CPU")
     assert "75.0% is Python" in verdict(python, []).text
 
@@ -218,7 +222,9 @@ def test_waiting_within_collectives_may_be_unknown(is_known: bool) -> None:
     pod = replace(pod_of([{Part.COLLECTIVE: 5, Part.COMPUTE: 3}] * 2), collectives=(seen,))
     details = verdict(pod, []).details
     assert any(text.startswith("Only one participant of each collective") for text in details) is not is_known
-    assert verdict(pod, []).text.endswith("is collectives." if not is_known else "is collectives: transfer.")
+    assert verdict(pod, []).text.endswith(
+        "is collectives on each." if not is_known else "is collectives: transfer on each."
+    )
 
 
 FEW = ("1", "2", "3", "4")
@@ -293,7 +299,7 @@ def limits(is_elsewhere: bool, cause: Any) -> Any:
 @pytest.mark.parametrize(
     ("kind", "steps", "is_elsewhere", "said"),
     [
-        ("CPU", FEW, False, "62.5% is waiting for data."),
+        ("CPU", FEW, False, "62.5% is waiting for data on each."),
         ("CPU", FEW, True, ""),
         ("CPU", (WHOLE,), False, "75.0% is "),
         ("TPU", FEW, True, "75.0% is "),

@@ -124,7 +124,7 @@ def test_trees_of_three_hosts_as_one() -> None:
 def function(name: str, own: int, with_calls: int, **by_group: int) -> Function:
     shares = {int(group.removeprefix("g")): time for group, time in by_group.items()}
     return Function(
-        name, 0, True, [own, own], [with_calls, 0], [1, 2], [own + 9, 3], [4, 5], "caller", shares
+        name, 0, True, [own, own], [with_calls, 0], [1, 2], [own + 9, 3], [4, 5], "caller", by_group=shares
     )
 
 

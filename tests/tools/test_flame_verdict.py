@@ -27,10 +27,10 @@ def framework(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def flame(has_steps: bool = True) -> Any:
     """Two windows of 200 ms in total; the steps' own thread is group 0."""
-    groups = [SimpleNamespace(title="main"), SimpleNamespace(title="loader"), SimpleNamespace(title="pool")]
+    groups = [SimpleNamespace(title=title, is_device=False) for title in ("main", "loader", "pool")]
     return SimpleNamespace(
         durations_ps=[200 * MS], n_windows=[2], own_groups={0}, groups=groups, has_steps=has_steps,
-        hosts=[SimpleNamespace(trace=None)],
+        hosts=[SimpleNamespace(trace=None)], shown=(0, 1, 2),
     )  # fmt: skip
 
 
@@ -42,7 +42,7 @@ def function(
     times = {group: round(part * MS) for group, part in (by_group or {0: ms}).items()}
     return Function(
         name, family, family == Family.YOURS, [round((own_ms or ms) * MS)], [round(ms * MS)], [round(waiting * MS)],
-        [round(ms * MS)], [1], caller, times,
+        [round(ms * MS)], [1], caller, by_group=times,
     )  # fmt: skip
 
 
@@ -129,7 +129,7 @@ def test_without_functions_the_largest_operation() -> None:
     assert said(library, exact).text.startswith("The largest operation is `dot.2`")
     waiting = function("wait", 0, {}, family=Family.WAITING, own_ms=31)
     assert said(operation, waiting).text.startswith(
-        "The largest operation is `wait`: 15.5 ms (15.5%) per step, in which it only waits. "
+        "The largest operation is `wait`, which only waits: 15.5 ms (15.5%) per step. "
     )
 
 

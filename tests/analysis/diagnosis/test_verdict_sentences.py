@@ -81,7 +81,11 @@ def test_the_verdict_is_introduced_by_its_bound() -> None:
             host("a", Cause.INPUT, 30, culprit=annotation),
             "Moderately input-bound: each step waits 30.0 µs (15.0%) for data in `load`",
         ),
-        (host("a", Cause.UNRECORDED, 30), "30.0 µs (15.0%) of each step was not recorded."),
+        (
+            host("a", Cause.UNRECORDED, 30),
+            "Compute-bound: each step takes 200 µs, 85.0% of it computing on the host; 30.0 µs (15.0%) was not "
+            "recorded.",
+        ),
         (host("a", Cause.COMPILATION, 50), "Highly compilation-bound: compiling `update` takes 50.0 µs"),
         (host("a", Cause.CALLBACKS, 50), "Highly callback-bound: each step spends 50.0 µs"),
         (host("a", Cause.TRANSFERS, 50), "Highly transfer-bound: each step spends 50.0 µs"),

@@ -59,6 +59,7 @@ def test_groups_are_in_the_link_and_lead_to_their_launches(page: Page, server: S
 
 
 def test_a_longest_launch_is_shown_on_the_timeline(page: Page, server: Server) -> None:
+    page.set_viewport_size({"width": 1920, "height": 1080})  # a narrow table leaves out the longest launch
     table = open_table(page, server, q="ampere")
     table.get_by_role("button", name=re.compile("^120")).click()
     expect_tool(page, "Trace viewer")

@@ -77,9 +77,9 @@ export const ORDER: readonly KernelColumn[] = [
   'occupancy_fraction',
   'n_occurrences',
   'avg_ps',
+  'max_ps',
   'is_tensor_core_eligible',
   'library',
-  'max_ps',
 ];
 
 const HIDDEN_AT_FIRST: readonly KernelColumn[] = [

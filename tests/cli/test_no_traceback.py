@@ -217,7 +217,9 @@ def test_ctrl_c_at_any_time_ends_quietly(run: Path, tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
         if delay_s > 0.1:  # before that, Python itself may still be starting
-            assert "Traceback" not in errors, (delay_s, errors)
+            # Python's import system itself reports an interrupt in one of its callbacks.
+            is_of_imports = "Exception ignored in: <function _get_module_lock" in errors
+            assert errors.count("Traceback") == is_of_imports, (delay_s, errors)
 
 
 INTERRUPTED_IMPORT = """

@@ -47,10 +47,18 @@ STATS = dict.fromkeys(
 def test_dones_find_their_starts() -> None:
     """By the operand in the text, else by the own name; on the same core and in the same program."""
     events = [
-        (FIRST, 0, 1), (SAME, 10, 1), (OTHER_PROGRAM, 20, 1), (DONE_ALONE, 30, 1), (START_ALONE, 40, 1),
-        (NO_PROGRAM, 50, 1), (NO_PROGRAM_DONE, 60, 1), ("send-done.3", 70, 1), (SAME_DONE, 80, 1), (FIRST_DONE, 90, 5),
+        (FIRST, 0, 1),
+        (SAME, 10, 1),
+        (OTHER_PROGRAM, 20, 1),
+        (DONE_ALONE, 30, 1),
+        (START_ALONE, 40, 1),
+        (NO_PROGRAM, 50, 1),
+        (NO_PROGRAM_DONE, 60, 1),
+        ("send-done.3", 70, 1),
+        (SAME_DONE, 80, 1),
+        (FIRST_DONE, 90, 5),
         *((name, 100 + i, 1) for i, name in enumerate(NOT_HALVES)),
-    ]  # fmt: skip
+    ]
     trace = trace_of(events, [(SAME, 0, 1)], stats=STATS)
     found, names = async_ops(trace), names_of(trace)
     pairs = {names[done]: names[start] for done, start in enumerate(found.start_of.tolist()) if start >= 0}
@@ -92,8 +100,11 @@ def test_times_in_flight_are_summed_over_matched_occurrences() -> None:
         for row in range(len(names))
     }
     assert times == {
-        (0, SAME): (0, 0), (0, SAME_DONE): (14 + 7, 2), (1, SAME): (0, 0), (1, SAME_DONE): (11 + 18, 2),
-    }  # fmt: skip
+        (0, SAME): (0, 0),
+        (0, SAME_DONE): (14 + 7, 2),
+        (1, SAME): (0, 0),
+        (1, SAME_DONE): (11 + 18, 2),
+    }
 
 
 def test_a_trace_without_halves() -> None:

@@ -108,20 +108,79 @@ def test_the_worst_cost_comes_first_and_input_before_others_of_its_severity() ->
     [
         ("GPU", {"HOST_WAIT_INPUT": 60}, "Moderately input-bound: each step waits 60.0 ms (6.00%) for data."),
         ("GPU", {"HOST_WAIT_INPUT": 260}, "Highly input-bound: each step waits 260 ms (26.0%) for data."),
-        ("GPU", {"HOST_WAIT": 60}, "Each step waits 60.0 ms (6.00%); the trace does not show what for, possibly for data."),
+        (
+            "GPU",
+            {"HOST_WAIT": 60},
+            "Each step waits 60.0 ms (6.00%); the trace does not show what for, possibly for data.",
+        ),
         ("GPU", {"HOST_PYTHON": 160}, "Highly Python-bound: each step spends 160 ms (16.0%) in Python."),
-        ("GPU", {"DEVICE_TO_HOST": 60}, "Moderately transfer-bound: each step spends 60.0 ms (6.00%) copying results back to the host."),
-        ("GPU", {"HOST_PREPARE": 160}, "Highly dispatch-bound: each step spends 160 ms (16.0%) launching kernels."),
-        ("TPU", {"DEVICE_COLLECTIVES": 40}, "Moderately communication-bound: each step spends 40.0 ms (4.00%) in collectives between devices."),
-        ("TPU", {"HOST_COMPILE": 40}, "Moderately compilation-bound: each step spends 40.0 ms (4.00%) compiling."),
-        ("CPU", {"UNKNOWN": 40}, "40.0 ms (4.00%) of each step was not recorded: it is Python or other host work, or waiting, possibly for data."),
-        ("CPU", {"UNKNOWN": 40, "HOST_WAIT_INPUT": 1}, "40.0 ms (4.00%) of each step was not recorded: it is Python or other host work between operations."),
-        ("GPU", {"UNKNOWN": 40}, "The GPU is idle for 40.0 ms (4.00%) of each step: it waits for host work that was not recorded, possibly for data."),
-        ("TPU", {"UNKNOWN": 40, "HOST_WAIT_LOADER": 1}, "The TPU is idle for 40.0 ms (4.00%) of each step, besides waits for data: it waits for host work that was not recorded."),
-        ("GPU", {"HOST_WAIT_INPUT": 49}, "Compute-bound: 95.1% of each step is spent computing on the GPU; no other cost is significant."),
-        ("CPU", {"HOST_COMPUTE": 700}, "Compute-bound: 70.0% of each step is spent computing on the host; no other cost is significant."),
+        (
+            "GPU",
+            {"DEVICE_TO_HOST": 60},
+            "Moderately transfer-bound: each step spends 60.0 ms (6.00%) copying results back to the host.",
+        ),
+        (
+            "GPU",
+            {"HOST_PREPARE": 160},
+            "Highly dispatch-bound: each step spends 160 ms (16.0%) launching kernels.",
+        ),
+        (
+            "TPU",
+            {"DEVICE_COLLECTIVES": 40},
+            (
+                "Moderately communication-bound: each step spends 40.0 ms (4.00%) in collectives between"
+                " devices."
+            ),
+        ),
+        (
+            "TPU",
+            {"HOST_COMPILE": 40},
+            "Moderately compilation-bound: each step spends 40.0 ms (4.00%) compiling.",
+        ),
+        (
+            "CPU",
+            {"UNKNOWN": 40},
+            (
+                "40.0 ms (4.00%) of each step was not recorded: it is Python or other host work, or waiting,"
+                " possibly for data."
+            ),
+        ),
+        (
+            "CPU",
+            {"UNKNOWN": 40, "HOST_WAIT_INPUT": 1},
+            (
+                "40.0 ms (4.00%) of each step was not recorded: it is Python or other host work between"
+                " operations."
+            ),
+        ),
+        (
+            "GPU",
+            {"UNKNOWN": 40},
+            (
+                "The GPU is idle for 40.0 ms (4.00%) of each step: it waits for host work that was not"
+                " recorded, possibly for data."
+            ),
+        ),
+        (
+            "TPU",
+            {"UNKNOWN": 40, "HOST_WAIT_LOADER": 1},
+            (
+                "The TPU is idle for 40.0 ms (4.00%) of each step, besides waits for data: it waits for host"
+                " work that was not recorded."
+            ),
+        ),
+        (
+            "GPU",
+            {"HOST_WAIT_INPUT": 49},
+            "Compute-bound: 95.1% of each step is spent computing on the GPU; no other cost is significant.",
+        ),
+        (
+            "CPU",
+            {"HOST_COMPUTE": 700},
+            "Compute-bound: 70.0% of each step is spent computing on the host; no other cost is significant.",
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_sentence_of_each_cost(kind: str, parts: dict[str, int], text: str) -> None:
     assert finding(steps_of(parts), NO_OPS, kind).text == text
 
@@ -143,11 +202,19 @@ def test_other_costs_follow_and_the_largest_operation_explains_a_healthy_run() -
 def ops_of(**more: Any) -> OpMetrics:
     """Three unlike operations of 10, 60 and 30 ms of their own."""
     columns: dict[str, Any] = {
-        "name": ("a", "b", "c"), "type": ("A", "", "C"), "n_occurrences": np.array([1, 2, 5]),
-        "time_ps": np.array([40, 60, 30]) * MS, "self_ps": np.array([10, 60, 30]) * MS,
-        "is_eager": np.array([True, False, False]), "span_ps": 150 * MS, "program": (0, 0, 0), "provenance": ("", "", "s/c:C"),
-        "flops": np.array([1.0, 2.0, 4.0]), "model_flops": np.array([1.0, 2.0, 3.0]), "n_bytes": np.array([5.0, 6.0, np.nan]),
-    }  # fmt: skip
+        "name": ("a", "b", "c"),
+        "type": ("A", "", "C"),
+        "n_occurrences": np.array([1, 2, 5]),
+        "time_ps": np.array([40, 60, 30]) * MS,
+        "self_ps": np.array([10, 60, 30]) * MS,
+        "is_eager": np.array([True, False, False]),
+        "span_ps": 150 * MS,
+        "program": (0, 0, 0),
+        "provenance": ("", "", "s/c:C"),
+        "flops": np.array([1.0, 2.0, 4.0]),
+        "model_flops": np.array([1.0, 2.0, 3.0]),
+        "n_bytes": np.array([5.0, 6.0, np.nan]),
+    }
     return OpMetrics(**(columns | more))
 
 
@@ -181,16 +248,70 @@ def test_the_largest_operation() -> None:
 @pytest.mark.parametrize(
     ("parts", "kind", "level", "category", "text"),
     [
-        ({"HOST_WAIT_INPUT": 49}, "GPU", "good", "input", "Not input-bound: each step waits 49.0 ms (4.90%) for data."),
+        (
+            {"HOST_WAIT_INPUT": 49},
+            "GPU",
+            "good",
+            "input",
+            "Not input-bound: each step waits 49.0 ms (4.90%) for data.",
+        ),
         ({}, "GPU", "good", "input", "Not input-bound: no step waits for data."),
-        ({"HOST_WAIT_LOADER": 250}, "GPU", "bad", "input", "Highly input-bound: each step waits 250 ms (25.0%) for data."),
-        ({"HOST_WAIT": 30}, "GPU", "warn", "host_wait", "Possibly input-bound: no waiting for data was traced, but each step waits 30.0 ms (3.00%), and the trace does not show what for."),
-        ({"HOST_WAIT": 40, "HOST_WAIT_INPUT": 10}, "GPU", "warn", "host_wait", "Possibly input-bound: each step waits 10.0 ms (1.00%) for data, but each step waits 40.0 ms (4.00%), and the trace does not show what for."),
-        ({"UNKNOWN": 30}, "GPU", "warn", "other", "Possibly input-bound: no waiting for data was traced, but for 30.0 ms (3.00%) of each step the GPU had no work, which may also be time spent waiting for data."),
-        ({"UNKNOWN": 30}, "CPU", "warn", "other", "Possibly input-bound: no waiting for data was traced, but for 30.0 ms (3.00%) of each step nothing traced ran, which may also be time spent waiting for data."),
-        ({"UNKNOWN": 30, "HOST_WAIT_INPUT": 10}, "CPU", "good", "input", "Not input-bound: each step waits 10.0 ms (1.00%) for data."),
+        (
+            {"HOST_WAIT_LOADER": 250},
+            "GPU",
+            "bad",
+            "input",
+            "Highly input-bound: each step waits 250 ms (25.0%) for data.",
+        ),
+        (
+            {"HOST_WAIT": 30},
+            "GPU",
+            "warn",
+            "host_wait",
+            (
+                "Possibly input-bound: no waiting for data was traced, but each step waits 30.0 ms (3.00%),"
+                " and the trace does not show what for."
+            ),
+        ),
+        (
+            {"HOST_WAIT": 40, "HOST_WAIT_INPUT": 10},
+            "GPU",
+            "warn",
+            "host_wait",
+            (
+                "Possibly input-bound: each step waits 10.0 ms (1.00%) for data, but each step waits 40.0 ms"
+                " (4.00%), and the trace does not show what for."
+            ),
+        ),
+        (
+            {"UNKNOWN": 30},
+            "GPU",
+            "warn",
+            "other",
+            (
+                "Possibly input-bound: no waiting for data was traced, but for 30.0 ms (3.00%) of each step"
+                " the GPU had no work, which may also be time spent waiting for data."
+            ),
+        ),
+        (
+            {"UNKNOWN": 30},
+            "CPU",
+            "warn",
+            "other",
+            (
+                "Possibly input-bound: no waiting for data was traced, but for 30.0 ms (3.00%) of each step"
+                " nothing traced ran, which may also be time spent waiting for data."
+            ),
+        ),
+        (
+            {"UNKNOWN": 30, "HOST_WAIT_INPUT": 10},
+            "CPU",
+            "good",
+            "input",
+            "Not input-bound: each step waits 10.0 ms (1.00%) for data.",
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_verdict_on_the_input_alone(
     parts: dict[str, int], kind: str, level: str, category: str, text: str
 ) -> None:
@@ -202,8 +323,10 @@ def test_what_else_the_verdict_on_the_input_says() -> None:
     launches = "Moderately dispatch-bound: each step spends 40.0 ms (4.00%) launching kernels."
     parts = {"UNKNOWN": 30, "HOST_WAIT_INPUT": 10, "HOST_PREPARE": 40}
     assert input_finding(steps_of(parts), "CPU").costs == (
-        "30.0 ms (3.00%) of each step is Python or other work between operations, not waiting for data: each step's "
-        "fetch from the input pipeline was traced.",
+        (
+            "30.0 ms (3.00%) of each step is Python or other work between operations, not waiting for data:"
+            " each step's fetch from the input pipeline was traced."
+        ),
         launches,
     )
     assert input_finding(steps_of(parts), "GPU").costs == (launches,)
@@ -222,7 +345,10 @@ def test_nine_of_ten_steps_that_fetch_data_are_fed(n_fed: int, is_enough: bool) 
 def test_one_host_that_waits_behind_a_mean_that_does_not() -> None:
     good = Finding("good", "device_compute", "Compute-bound.", ("detail",), ("cost",))
     moderate, high = steps_of({"HOST_WAIT_INPUT": 60}), steps_of({"HOST_WAIT_INPUT": 300})
-    text = "Highly input-bound on h: each of its steps waits 300 ms (30.0%) for data, and the other hosts wait for it."
+    text = (
+        "Highly input-bound on h: each of its steps waits 300 ms (30.0%) for data, and the other hosts wait"
+        " for it."
+    )
     assert on_worst_host(good, "h", high) == Finding(
         "bad", "input", text, ("detail",), ("Over all hosts: Compute-bound.", "cost")
     )
@@ -266,7 +392,10 @@ def test_shares_of_16_bit_and_eager_work() -> None:
     assert (eager_fraction(3, 4), eager_fraction(3, 0)) == (0.75, 0.0)
     few = steps_of({"DEVICE_COMPUTE_16": 99})
     assert finding(few, NO_OPS, "GPU", "JAX").advice == (
-        "Only 9.90% of the device compute time is 16-bit: computing in bfloat16 (mixed precision) may save time.",
+        (
+            "Only 9.90% of the device compute time is 16-bit: computing in bfloat16 (mixed precision) may"
+            " save time."
+        ),
     )
     assert finding(steps_of({}), NO_OPS, "GPU", "?").advice == (
         "None of the device compute time is 16-bit: mixed precision may save time.",
@@ -288,21 +417,87 @@ def categories(times: dict[str, int], offload: int = 0, n: int = 1, kind: str = 
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        (categories({"fusion": 70, "copy-done": 30}), "`fusion` takes 70.0% of the operations' time on the TPU: 70.0 ms."),
-        (categories({"fusion": 70, "copy": 30}, n=2), "`fusion` takes 70.0% of the operations' time on the TPU: 70.0 ms summed over 2 cores, 35.0 ms per core."),
-        (categories({"fusion": 70, "copy": 30}, n=2, kind="GPU"), "`fusion` takes 70.0% of the operations' time on the GPU: 70.0 ms summed over 2 GPUs, 35.0 ms per GPU."),
-        (categories({"fusion": 70, "copy": 30}, n=2, kind="CPU"), "`fusion` takes 70.0% of the operations' time on the CPU: 70.0 ms."),
-        (categories({"fusion": 40, "copy": 20, "copy-done": 25, "async-done": 15}), "40.0% of the operations' time on the TPU is waiting for asynchronous copies and others (mostly `copy-done`): 40.0 ms."),
-        (categories({"fusion": 40, "copy-done": 57, "async-done": 3}), "60.0% of the operations' time on the TPU is waiting for asynchronous copies (`copy-done`): 60.0 ms."),
-        (categories({"fusion": 40, "copy-done": 56, "async-done": 4}), "60.0% of the operations' time on the TPU is waiting for asynchronous copies and others (mostly `copy-done`): 60.0 ms."),
-        (categories({"fusion": 40, "async-done": 60}), "60.0% of the operations' time on the TPU is waiting for asynchronous operations (`async-done`): 60.0 ms."),
-        (categories({"fusion": 40, "all-reduce-done": 60}), "60.0% of the operations' time on the TPU is waiting for transfers between devices (`all-reduce-done`): 60.0 ms."),
-        (categories({"fusion": 40, "infeed": 50, "copy-done": 10}), "60.0% of the operations' time on the TPU is waiting for the host (`infeed`): 60.0 ms."),
-        (categories({"fusion": 40, "copy-done": 60}, 57), "60.0% of the operations' time on the TPU is waiting for host-offload copies (`copy-done`): 60.0 ms."),
-        (categories({"fusion": 40, "copy-done": 60}, 56), "60.0% of the operations' time on the TPU is waiting for asynchronous copies (`copy-done`): 60.0 ms."),
-        (categories({"fusion": 61, "copy-done": 60}), "`fusion` takes 50.4% of the operations' time on the TPU: 61.0 ms."),
+        (
+            categories({"fusion": 70, "copy-done": 30}),
+            "`fusion` takes 70.0% of the operations' time on the TPU: 70.0 ms.",
+        ),
+        (
+            categories({"fusion": 70, "copy": 30}, n=2),
+            (
+                "`fusion` takes 70.0% of the operations' time on the TPU: 70.0 ms summed over 2 cores, 35.0"
+                " ms per core."
+            ),
+        ),
+        (
+            categories({"fusion": 70, "copy": 30}, n=2, kind="GPU"),
+            (
+                "`fusion` takes 70.0% of the operations' time on the GPU: 70.0 ms summed over 2 GPUs, 35.0 ms"
+                " per GPU."
+            ),
+        ),
+        (
+            categories({"fusion": 70, "copy": 30}, n=2, kind="CPU"),
+            "`fusion` takes 70.0% of the operations' time on the CPU: 70.0 ms.",
+        ),
+        (
+            categories({"fusion": 40, "copy": 20, "copy-done": 25, "async-done": 15}),
+            (
+                "40.0% of the operations' time on the TPU is waiting for asynchronous copies and others"
+                " (mostly `copy-done`): 40.0 ms."
+            ),
+        ),
+        (
+            categories({"fusion": 40, "copy-done": 57, "async-done": 3}),
+            (
+                "60.0% of the operations' time on the TPU is waiting for asynchronous copies (`copy-done`):"
+                " 60.0 ms."
+            ),
+        ),
+        (
+            categories({"fusion": 40, "copy-done": 56, "async-done": 4}),
+            (
+                "60.0% of the operations' time on the TPU is waiting for asynchronous copies and others"
+                " (mostly `copy-done`): 60.0 ms."
+            ),
+        ),
+        (
+            categories({"fusion": 40, "async-done": 60}),
+            (
+                "60.0% of the operations' time on the TPU is waiting for asynchronous operations"
+                " (`async-done`): 60.0 ms."
+            ),
+        ),
+        (
+            categories({"fusion": 40, "all-reduce-done": 60}),
+            (
+                "60.0% of the operations' time on the TPU is waiting for transfers between devices"
+                " (`all-reduce-done`): 60.0 ms."
+            ),
+        ),
+        (
+            categories({"fusion": 40, "infeed": 50, "copy-done": 10}),
+            "60.0% of the operations' time on the TPU is waiting for the host (`infeed`): 60.0 ms.",
+        ),
+        (
+            categories({"fusion": 40, "copy-done": 60}, 57),
+            (
+                "60.0% of the operations' time on the TPU is waiting for host-offload copies (`copy-done`):"
+                " 60.0 ms."
+            ),
+        ),
+        (
+            categories({"fusion": 40, "copy-done": 60}, 56),
+            (
+                "60.0% of the operations' time on the TPU is waiting for asynchronous copies (`copy-done`):"
+                " 60.0 ms."
+            ),
+        ),
+        (
+            categories({"fusion": 61, "copy-done": 60}),
+            "`fusion` takes 50.4% of the operations' time on the TPU: 61.0 ms.",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_most_of_the_operations_time_is(given: OpCategories, text: str) -> None:
     assert category_sentence(given) == text
 
@@ -359,9 +554,11 @@ def test_exact_sums_of_large_and_negative_times() -> None:
 def test_occurrences_are_summed_by_operation() -> None:
     """Of five occurrences of three of four operations, two are eager; the second operation never occurs."""
     occurrences = Occurrences(
-        np.array([3, 0, 3, 2, 3]), np.array([10, 20, 30, 40, 50]), np.array([1, 2, 3, 4, 5]),
+        np.array([3, 0, 3, 2, 3]),
+        np.array([10, 20, 30, 40, 50]),
+        np.array([1, 2, 3, 4, 5]),
         np.array([True, False, True, True, False]),
-    )  # fmt: skip
+    )
     found = sum_occurrences([("a", "A"), ("b", "B"), ("c", "C"), ("d", "D")], occurrences, 77)
     assert (found.name, found.type, found.span_ps) == (("a", "c", "d"), ("A", "C", "D"), 77)
     assert found.n_occurrences.tolist() == [1, 1, 3]
@@ -405,9 +602,11 @@ def test_operations_by_framework_operation() -> None:
     apart from an operation of its name.
     """
     ops = ops_of(
-        name=("x", "y", "d"), provenance=("s/d:D", "s/d:D", ""), type=("fusion", "dot", "(no operation)"),
+        name=("x", "y", "d"),
+        provenance=("s/d:D", "s/d:D", ""),
+        type=("fusion", "dot", "(no operation)"),
         n_occurrences=np.array([3, 2, 9]),
-    )  # fmt: skip
+    )
     found = by_framework_op(ops)
     assert found.name == ("s/d", "d")
     assert found.type == ("D", "(no operation)")

@@ -27,7 +27,11 @@ def made(
 
 def metadata_plane(programs: dict[int, bytes]) -> DrawnPlane:
     titles = {f"module({number})": data for number, data in programs.items()}
-    return DrawnPlane("/host:metadata", {"m": [DrawnEvent(title, 0, 0) for title in titles]}, metadata_stats={title: {"Hlo Proto": data} for title, data in titles.items()})  # fmt: skip
+    return DrawnPlane(
+        "/host:metadata",
+        {"m": [DrawnEvent(title, 0, 0) for title in titles]},
+        metadata_stats={title: {"Hlo Proto": data} for title, data in titles.items()},
+    )
 
 
 def op(name: str, start: int, length: int, program: int = 7, run: int = 1, **stats: Any) -> DrawnEvent:
@@ -52,19 +56,40 @@ def trace_of(programs: dict[int, bytes], *lines: list[DrawnEvent]) -> Trace:
 # calls run, and the entry. `first` is the file's first instruction.
 PROGRAM = proto(
     [
-        computation(2, "body", [made(20, "first", "add"), made(21, "inner call", "call", (20,), (3,)), made(22, "last", "negate", (21,))], 22),
+        computation(
+            2,
+            "body",
+            [
+                made(20, "first", "add"),
+                made(21, "inner call", "call", (20,), (3,)),
+                made(22, "last", "negate", (21,)),
+            ],
+            22,
+        ),
         computation(3, "called", [made(30, "deep", "multiply"), made(31, "deeper", "negate", (30,))], 31),
         computation(4, "shared", [made(40, "twice", "add"), made(41, "map", "map", (40,), (5,))], 40),
         computation(5, "below shared", [made(50, "below", "add")], 50),
-        computation(1, "main", [
-            made(1, "dot", "dot"), made(2, "cast", "bitcast", (1,)), made(3, "cast again", "bitcast", (2,)), made(4, "tanh", "tanh", (3, 1)),
-            made(5, "pair", "tuple", (1, 4)), made(6, "half", "get-tuple-element", (5,)), made(7, "add", "add", (6, 4, 99)),
-            made(8, "loop", "while", (7,), (2,)), made(9, "one", "call", (8,), (4,)), made(10, "two", "call", (8,), (4,)),
-            made(11, "end", "add", (9, 10)),
-        ], 11),
+        computation(
+            1,
+            "main",
+            [
+                made(1, "dot", "dot"),
+                made(2, "cast", "bitcast", (1,)),
+                made(3, "cast again", "bitcast", (2,)),
+                made(4, "tanh", "tanh", (3, 1)),
+                made(5, "pair", "tuple", (1, 4)),
+                made(6, "half", "get-tuple-element", (5,)),
+                made(7, "add", "add", (6, 4, 99)),
+                made(8, "loop", "while", (7,), (2,)),
+                made(9, "one", "call", (8,), (4,)),
+                made(10, "two", "call", (8,), (4,)),
+                made(11, "end", "add", (9, 10)),
+            ],
+            11,
+        ),
     ],
     entry=1,
-)  # fmt: skip
+)
 TRACED = (
     "first",
     "last",
@@ -101,10 +126,21 @@ def test_dependencies_of_the_traced_operations() -> None:
     pairs = sorted(
         (labels[a], labels[b]) for a, b in zip(found.producer.tolist(), found.consumer.tolist(), strict=True)
     )
-    assert pairs == sorted([
-        ("dot", "tanh"), ("dot", "tanh"), ("tanh", "add"), ("add", "loop"), ("loop", "one"), ("loop", "two"), ("one", "end"),
-        ("two", "end"), ("deep", "deeper"), ("first", "last"), ("first of 8", "next of 8"),
-    ])  # fmt: skip
+    assert pairs == sorted(
+        [
+            ("dot", "tanh"),
+            ("dot", "tanh"),
+            ("tanh", "add"),
+            ("add", "loop"),
+            ("loop", "one"),
+            ("loop", "two"),
+            ("one", "end"),
+            ("two", "end"),
+            ("deep", "deeper"),
+            ("first", "last"),
+            ("first of 8", "next of 8"),
+        ]
+    )
     container = {labels[i]: labels[row] for i, row in enumerate(found.container.tolist()) if row >= 0}
     assert container == {"first": "loop", "last": "loop", "deep": "loop", "deeper": "loop"}
     entry = {labels[i] for i in np.flatnonzero(found.is_entry)}
@@ -116,9 +152,19 @@ def test_dependencies_of_the_traced_operations() -> None:
         by_computation.setdefault(number, set()).add(label)
     unknown = by_computation.pop(-1)
     assert unknown == {"unknown", "no program of 9"}
-    assert sorted(map(sorted, by_computation.values())) == sorted(map(sorted, (
-        {"first", "last"}, {"deep", "deeper"}, {"twice"}, {"below"}, {"dot", "tanh", "add", "loop", "one", "two", "end"}, {"first of 8", "next of 8"},
-    )))  # fmt: skip
+    assert sorted(map(sorted, by_computation.values())) == sorted(
+        map(
+            sorted,
+            (
+                {"first", "last"},
+                {"deep", "deeper"},
+                {"twice"},
+                {"below"},
+                {"dot", "tanh", "add", "loop", "one", "two", "end"},
+                {"first of 8", "next of 8"},
+            ),
+        )
+    )
 
 
 def test_operations_that_are_not_used_depend_on_nothing() -> None:
@@ -198,20 +244,30 @@ def test_executions_differ_by_run_device_and_program() -> None:
 
 NESTED = proto(
     [
-        computation(2, "outer body", [made(20, "inner", "while", (), (3,)), made(21, "after", "negate", (20,))], 21),
+        computation(
+            2, "outer body", [made(20, "inner", "while", (), (3,)), made(21, "after", "negate", (20,))], 21
+        ),
         computation(3, "inner body", [made(30, "mul", "multiply"), made(31, "sub", "subtract", (30,))], 31),
         computation(1, "main", [made(1, "outer", "while", (), (2,)), made(2, "done", "add", (1,))], 2),
     ],
     entry=1,
-)  # fmt: skip
+)
 
 
 def test_an_operation_belongs_to_the_latest_launch_of_its_loop() -> None:
     """The inner loop runs three times, on two threads; its trips take 5, 9 and 20 of it, one of which began before all of them."""
     main = [
-        op("outer", 0, 200), op("inner", 10, 30), op("mul", 12, 5), op("after", 45, 3), op("inner", 50, 40), op("after", 95, 2), op("inner", 100, 50), op("after", 160, 4),
-        op("outer", 300, 100, run=2), op("inner", 310, 50, run=2),
-    ]  # fmt: skip
+        op("outer", 0, 200),
+        op("inner", 10, 30),
+        op("mul", 12, 5),
+        op("after", 45, 3),
+        op("inner", 50, 40),
+        op("after", 95, 2),
+        op("inner", 100, 50),
+        op("after", 160, 4),
+        op("outer", 300, 100, run=2),
+        op("inner", 310, 50, run=2),
+    ]
     pool = [
         op("mul", 4, 2),
         op("mul", 52, 4),
@@ -224,11 +280,20 @@ def test_an_operation_belongs_to_the_latest_launch_of_its_loop() -> None:
     runs = cpu_runs(trace)
     rows = {
         (trace.strings[text], start // PS): (elapsed // PS, own // PS)
-        for text, start, elapsed, own in zip(runs.text.tolist(), runs.start_ps.tolist(), runs.elapsed_ps.tolist(), runs.self_ps.tolist(), strict=True)
-    }  # fmt: skip
+        for text, start, elapsed, own in zip(
+            runs.text.tolist(),
+            runs.start_ps.tolist(),
+            runs.elapsed_ps.tolist(),
+            runs.self_ps.tolist(),
+            strict=True,
+        )
+    }
     assert {key: rows[key] for key in rows if key[0] == "inner"} == {
-        ("inner", 10): (30, 25), ("inner", 50): (40, 31), ("inner", 100): (50, 30), ("inner", 310): (50, 43),
-    }  # fmt: skip
+        ("inner", 10): (30, 25),
+        ("inner", 50): (40, 31),
+        ("inner", 100): (50, 30),
+        ("inner", 310): (50, 43),
+    }
     assert rows["outer", 0] == (200, 200 - 30 - 40 - 50 - 3 - 2 - 4)
     assert rows["outer", 300] == (100, 50)
     assert rows["mul", 4] == (2 + 5 + 4 + 20,) * 2, "sub ran once, so these are four thunks of one run"
@@ -259,10 +324,19 @@ def dispatch(name: str, start: int, length: int) -> DrawnEvent:
 
 def test_an_eager_operation_runs_in_its_kernel() -> None:
     main = [
-        event("EagerExecute", 0, 20, is_func=0), dispatch("MatMul", 1, 18), event(KERNEL, 5, 10), event("EagerExecute", 30, 30, is_func=1),
-        dispatch("Add", 31, 20), event(KERNEL, 35, 5), dispatch("__inference_step_1", 70, 20), event(KERNEL, 75, 5),
-        dispatch("__forward_x", 100, 5), dispatch("Mul", 110, 9), event(KERNEL, 111, 5), dispatch("Sub", 130, 9),
-    ]  # fmt: skip
+        event("EagerExecute", 0, 20, is_func=0),
+        dispatch("MatMul", 1, 18),
+        event(KERNEL, 5, 10),
+        event("EagerExecute", 30, 30, is_func=1),
+        dispatch("Add", 31, 20),
+        event(KERNEL, 35, 5),
+        dispatch("__inference_step_1", 70, 20),
+        event(KERNEL, 75, 5),
+        dispatch("__forward_x", 100, 5),
+        dispatch("Mul", 110, 9),
+        event(KERNEL, 111, 5),
+        dispatch("Sub", 130, 9),
+    ]
     assert eager({"main": main}) == [("MatMul", 5), ("Mul", 111), ("Sub", 130)]
     assert eager({"main": [event(KERNEL, 0, 5)]}) == []
 
@@ -300,9 +374,12 @@ def test_kernels_of_several_queues_or_inside_calls_are_not_assigned() -> None:
 def test_a_call_ties_the_outermost_events_of_its_run() -> None:
     main = [event("Execute", 5, 3, run_id=0), event("x", 6, 1), event("Execute", 30, 3, run_id=4)]
     pool = [
-        event("work", 10, 9, run_id=0), event("inner", 11, 5, run_id=0), event("other", 12, 3, run_id=4), event("free", 50, 9),
+        event("work", 10, 9, run_id=0),
+        event("inner", 11, 5, run_id=0),
+        event("other", 12, 3, run_id=4),
+        event("free", 50, 9),
         event("below free", 51, 3, run_id=0),
-    ]  # fmt: skip
+    ]
     trace = build([DrawnPlane("/host:CPU", {"main": main, "pool": pool})])
     names = [
         (trace.strings[trace.metadata["name"][trace.events["metadata"][row]]])

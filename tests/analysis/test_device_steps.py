@@ -106,17 +106,23 @@ def random_gpu(rng: random.Random, number: int, with_line: bool) -> tuple[DrawnP
             lines[name].append((at, length, rng.choice((-1, -1, 0, 1, 2)), rng.random() < 0.7))
             at += length + rng.randint(0, 3)
     if with_line:
-        lines["Steps"] = [(30 * i + rng.randint(0, 9), rng.randint(0, 20), rng.choice((-1, 0, 1, 2)), False) for i in range(3)]  # fmt: skip
+        lines["Steps"] = [
+            (30 * i + rng.randint(0, 9), rng.randint(0, 20), rng.choice((-1, 0, 1, 2)), False)
+            for i in range(3)
+        ]
     drawn = {
         name: [
             event(
-                f"kernel{number}", start, length,
-                **({"group_id": group} if group >= 0 else {}), **({"correlation_id": 5} if launched else {}),
+                f"kernel{number}",
+                start,
+                length,
+                **({"group_id": group} if group >= 0 else {}),
+                **({"correlation_id": 5} if launched else {}),
             )
             for start, length, group, launched in rows
         ]
         for name, rows in lines.items()
-    }  # fmt: skip
+    }
     return DrawnPlane(f"/device:GPU:{number}", drawn, line_ids={"Steps": DERIVED_STEPS}), lines
 
 
@@ -156,7 +162,17 @@ def test_markers_and_events_of_random_gpus(seed: int) -> None:
         parts = gpu_parts(trace)
         columns = (parts.marker_group, parts.marker_start // PS, parts.marker_end // PS)
         assert np.stack(columns, 1).tolist() == markers
-        assert list(zip(parts.group.tolist(), (parts.start // PS).tolist(), (parts.end // PS).tolist(), strict=True)) == counted  # fmt: skip
+        assert (
+            list(
+                zip(
+                    parts.group.tolist(),
+                    (parts.start // PS).tolist(),
+                    (parts.end // PS).tolist(),
+                    strict=True,
+                )
+            )
+            == counted
+        )
         assert parts.klass.tolist() == [TimeClass.DEVICE_COMPUTE_32] * len(counted)
         n_markers += len(markers)
     assert n_markers > 15
@@ -189,7 +205,9 @@ def test_classes_of_kernels_by_shape_name_and_hlo() -> None:
         {**instruction(2, "add", array(2)), 1: "wide.2"},
     ]
     hlo = proto([computation(1, "main", entry, 2)])
-    metadata = DrawnPlane("/host:metadata", {"x": [event("jit_f(7)", 0, 0)]}, metadata_stats={"jit_f(7)": {"Hlo Proto": hlo}})  # fmt: skip
+    metadata = DrawnPlane(
+        "/host:metadata", {"x": [event("jit_f(7)", 0, 0)]}, metadata_stats={"jit_f(7)": {"Hlo Proto": hlo}}
+    )
     trace = build([metadata, DrawnPlane("/device:GPU:0", {"stream": [one for one, _ in rows]})])
     events = stream_events(trace, 1)
     assert len(events) == len(rows)
@@ -207,24 +225,40 @@ def test_classes_of_kernels_by_shape_name_and_hlo() -> None:
 def launching_trace() -> Trace:
     """Steps 3, 4 and 5 launch kernels on two GPUs: start and length of each launch, start of its kernels."""
     main = [
-        event("train", 0, 100, _r=1, step_num=3), event("l1", 5, 4, correlation_id=1), event("l2", 20, 10, correlation_id=2),
-        event("l3", 50, 1, correlation_id=3), event("train", 100, 50, _r=1, step_num=4), event("l4", 110, 6, correlation_id=4),
-        event("l5", 130, 2, correlation_id=5), event("train", 200, 30, _r=1, step_num=5), event("l6", 201, 9, correlation_id=6),
-        event("outside", 300, 5, correlation_id=7), event("lost", 310, 5, correlation_id=99),
-    ]  # fmt: skip
+        event("train", 0, 100, _r=1, step_num=3),
+        event("l1", 5, 4, correlation_id=1),
+        event("l2", 20, 10, correlation_id=2),
+        event("l3", 50, 1, correlation_id=3),
+        event("train", 100, 50, _r=1, step_num=4),
+        event("l4", 110, 6, correlation_id=4),
+        event("l5", 130, 2, correlation_id=5),
+        event("train", 200, 30, _r=1, step_num=5),
+        event("l6", 201, 9, correlation_id=6),
+        event("outside", 300, 5, correlation_id=7),
+        event("lost", 310, 5, correlation_id=99),
+    ]
     first = [
-        event("k", 7, 1, correlation_id=1), event("k", 35, 1, correlation_id=2), event("k", 60, 1, correlation_id=2),
-        event("k", 118, 1, correlation_id=4), event("k", 400, 1, correlation_id=7), event("k", 500, 1, correlation_id=55), event("k", 510, 1, correlation_id=5000),
-    ]  # fmt: skip
+        event("k", 7, 1, correlation_id=1),
+        event("k", 35, 1, correlation_id=2),
+        event("k", 60, 1, correlation_id=2),
+        event("k", 118, 1, correlation_id=4),
+        event("k", 400, 1, correlation_id=7),
+        event("k", 500, 1, correlation_id=55),
+        event("k", 510, 1, correlation_id=5000),
+    ]
     second = [
         event("k", 52, 1, correlation_id=3),
         event("k", 140, 1, correlation_id=5),
         event("k", 250, 1, correlation_id=6),
     ]
-    return build([
-        host(*main), DrawnPlane("/device:GPU:0", {"s": first}), DrawnPlane("/device:GPU:1", {"s": second}),
-        DrawnPlane("/device:GPU:2", {"s": [event("k", 1, 1)]}),
-    ])  # fmt: skip
+    return build(
+        [
+            host(*main),
+            DrawnPlane("/device:GPU:0", {"s": first}),
+            DrawnPlane("/device:GPU:1", {"s": second}),
+            DrawnPlane("/device:GPU:2", {"s": [event("k", 1, 1)]}),
+        ]
+    )
 
 
 def test_launches_of_each_device_by_step() -> None:
@@ -232,8 +266,15 @@ def test_launches_of_each_device_by_step() -> None:
     pairs = kernel_launches(trace)
     starts = trace.events["start_ps"] // PS
     assert sorted(zip(starts[pairs.launch].tolist(), starts[pairs.kernel].tolist(), strict=True)) == [
-        (5, 7), (20, 35), (20, 60), (50, 52), (110, 118), (130, 140), (201, 250), (300, 400),
-    ]  # fmt: skip
+        (5, 7),
+        (20, 35),
+        (20, 60),
+        (50, 52),
+        (110, 118),
+        (130, 140),
+        (201, 250),
+        (300, 400),
+    ]
     # Latencies: the kernel's start minus the launch's end (5 + 4 > 7 counts as none).
     found = [step_launches(trace, plane) for plane in (1, 2, 3)]
     assert [one.group.tolist() for one in found] == [[0, 1], [0, 1, 2], []]
@@ -252,9 +293,10 @@ def test_launches_of_each_device_by_step() -> None:
 def test_steps_whose_launches_begin_in_another_order_than_their_groups() -> None:
     """Stated groups: 9 begins before 2; of two that begin at once the longer comes first."""
     main = [
-        event("l1", 0, 5, correlation_id=1, group_id=9), event("l2", 10, 5, correlation_id=2, group_id=2),
+        event("l1", 0, 5, correlation_id=1, group_id=9),
+        event("l2", 10, 5, correlation_id=2, group_id=2),
         event("l3", 12, 30, correlation_id=3, group_id=2),
-    ]  # fmt: skip
+    ]
     other = [event("l4", 10, 50, correlation_id=4, group_id=3)]
     kernels = [event("k", 100, 1, correlation_id=i) for i in (1, 2, 3, 4)]
     trace = build(
@@ -269,14 +311,26 @@ def test_steps_whose_launches_begin_in_another_order_than_their_groups() -> None
 
 
 CATEGORY_CLASSES = {
-    "infeed": "HOST_WAIT_INPUT", "outfeed": "DEVICE_TO_HOST", "host send": "DEVICE_TO_HOST",
-    "host send-done": "DEVICE_TO_HOST", "host recv": "HOST_TO_DEVICE", "host recv-done": "HOST_TO_DEVICE",
-    "send": "DEVICE_TO_DEVICE", "send-done": "DEVICE_TO_DEVICE", "recv": "DEVICE_TO_DEVICE",
-    "recv-done": "DEVICE_TO_DEVICE", "all-reduce": "DEVICE_COLLECTIVES", "all-gather fusion": "DEVICE_COLLECTIVES",
-    "all-to-all": "DEVICE_COLLECTIVES", "reduce-scatter": "DEVICE_COLLECTIVES",
-    "collective-permute-start": "DEVICE_COLLECTIVES", "collective-broadcast": "DEVICE_COLLECTIVES",
-    "convolution fusion": "DEVICE_COMPUTE_32", "": "DEVICE_COMPUTE_32", "infeed fusion": "DEVICE_COMPUTE_32",
-}  # fmt: skip
+    "infeed": "HOST_WAIT_INPUT",
+    "outfeed": "DEVICE_TO_HOST",
+    "host send": "DEVICE_TO_HOST",
+    "host send-done": "DEVICE_TO_HOST",
+    "host recv": "HOST_TO_DEVICE",
+    "host recv-done": "HOST_TO_DEVICE",
+    "send": "DEVICE_TO_DEVICE",
+    "send-done": "DEVICE_TO_DEVICE",
+    "recv": "DEVICE_TO_DEVICE",
+    "recv-done": "DEVICE_TO_DEVICE",
+    "all-reduce": "DEVICE_COLLECTIVES",
+    "all-gather fusion": "DEVICE_COLLECTIVES",
+    "all-to-all": "DEVICE_COLLECTIVES",
+    "reduce-scatter": "DEVICE_COLLECTIVES",
+    "collective-permute-start": "DEVICE_COLLECTIVES",
+    "collective-broadcast": "DEVICE_COLLECTIVES",
+    "convolution fusion": "DEVICE_COMPUTE_32",
+    "": "DEVICE_COMPUTE_32",
+    "infeed fusion": "DEVICE_COMPUTE_32",
+}
 
 
 def random_core(
@@ -333,9 +387,9 @@ def test_steps_of_random_cores(seed: int) -> None:
             }
             markers.append(own)
             number, start, duration = step_markers(trace, i)
-            assert list(zip(number.tolist(), (start // PS).tolist(), (duration // PS).tolist(), strict=True)) == [
-                (group, begin, end - begin) for group, (begin, end) in sorted(own.items())
-            ]  # fmt: skip
+            assert list(
+                zip(number.tolist(), (start // PS).tolist(), (duration // PS).tolist(), strict=True)
+            ) == [(group, begin, end - begin) for group, (begin, end) in sorted(own.items())]
         with_steps = [own for own in markers if own]
         common = sorted(set.intersection(*map(set, with_steps))) if with_steps else []
         expected = []
@@ -351,7 +405,13 @@ def test_steps_of_random_cores(seed: int) -> None:
             class_ps[0] = duration * PS - sum(class_ps)
             expected.append((group, start * PS, duration * PS, class_ps))
         found = tpu_steps(trace)
-        rows = zip(found.number.tolist(), found.start_ps.tolist(), found.duration_ps.tolist(), found.class_ps.tolist(), strict=True)  # fmt: skip
+        rows = zip(
+            found.number.tolist(),
+            found.start_ps.tolist(),
+            found.duration_ps.tolist(),
+            found.class_ps.tolist(),
+            strict=True,
+        )
         assert list(rows) == expected
         assert found.name == tuple(str(group) for group in common)
         n_steps += len(common)
@@ -362,11 +422,16 @@ def test_a_core_that_is_busier_than_its_step_computes_less() -> None:
     """100 + 40 on a line of operations that overlap, in a step of 90: computing gives way, transfers do not."""
     ops = [("op", 0, 60), ("send", 60, 40), ("op", 100, 40)]
     lines = {
-        "Steps": [event("0", 0, 90, group_id=0), event("1", 200, 10, group_id=1), event("2", 300, 0, group_id=2)],
-        "XLA Ops": [
-            *(event(name, start, length, group_id=0) for name, start, length in ops), event("send", 200, 30, group_id=1),
+        "Steps": [
+            event("0", 0, 90, group_id=0),
+            event("1", 200, 10, group_id=1),
+            event("2", 300, 0, group_id=2),
         ],
-    }  # fmt: skip
+        "XLA Ops": [
+            *(event(name, start, length, group_id=0) for name, start, length in ops),
+            event("send", 200, 30, group_id=1),
+        ],
+    }
     trace = build([DrawnPlane("/device:TPU:0", lines, metadata_stats={"send": {"hlo_category": "send"}})])
     found = tpu_steps(trace)
     assert (found.number.tolist(), found.n_incomplete) == ([0], 2)
@@ -397,5 +462,7 @@ def test_the_line_that_divides_a_core_into_steps() -> None:
     ]
     trace = build(planes)
     assert {plane: trace.line_names[line] for plane, line in grouping_lines(trace).items()} == {
-        0: "Steps", 1: "XLA Modules", 3: "Sparse Core Steps",
-    }  # fmt: skip
+        0: "Steps",
+        1: "XLA Modules",
+        3: "Sparse Core Steps",
+    }

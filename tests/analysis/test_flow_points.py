@@ -35,10 +35,14 @@ def test_each_in_comes_from_the_latest_out_before_it() -> None:
         three            [i3]         [i4]
         """,
         {
-            "o1": flow(7, OUT), "o2": flow(7, OUT), "i1": flow(7, IN), "i2": flow(7, IN), "i3": flow(7, IN),
+            "o1": flow(7, OUT),
+            "o2": flow(7, OUT),
+            "i1": flow(7, IN),
+            "i2": flow(7, IN),
+            "i3": flow(7, IN),
             "i4": flow(8, IN),
         },
-    )  # fmt: skip
+    )
     assert found == [("o1", "i1", 5), ("o1", "i3", 5), ("o2", "i2", 5)]
 
 
@@ -62,10 +66,14 @@ def test_ids_and_categories_are_kept_apart() -> None:
         two                [i1][i2][i3]
         """,
         {
-            "o1": flow(1, OUT, 0), "o2": flow(1, OUT, 2), "o3": flow(2, OUT, 0),
-            "i1": flow(1, IN, 2), "i2": flow(2, IN, 0), "i3": flow(1, IN, 0),
+            "o1": flow(1, OUT, 0),
+            "o2": flow(1, OUT, 2),
+            "o3": flow(2, OUT, 0),
+            "i1": flow(1, IN, 2),
+            "i2": flow(2, IN, 0),
+            "i3": flow(1, IN, 0),
         },
-    )  # fmt: skip
+    )
     assert found == [("o1", "i3", 0), ("o2", "i1", 2), ("o3", "i2", 0)]
 
 

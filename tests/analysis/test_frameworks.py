@@ -158,7 +158,7 @@ def pytorch() -> Trace:
 def test_advice_cites_this_run() -> None:
     facts = run_facts([host_facts(pytorch())])
     waits = Call("sync", "cudaStreamSynchronize", 12, 30 * PS)
-    (first, *_) = framework_advice("other", facts, (waits,))
+    first, *_ = framework_advice("other", facts, (waits,))
     assert first.startswith(
         "The host waits for the device in `cudaStreamSynchronize` (12 calls, 30.0 µs): move `.item()`"
     )

@@ -63,7 +63,18 @@ class Branch:
 
     def counts(self) -> list[int]:
         total = [sum(status == one for _, one in self.own) for status in range(3)]
-        return [a + b for a, b in zip(total, map(sum, zip(*(c.counts() for c in self.children.values()), strict=True)) if self.children else (0, 0, 0), strict=True)]  # fmt: skip
+        return [
+            a + b
+            for a, b in zip(
+                total,
+                (
+                    map(sum, zip(*(c.counts() for c in self.children.values()), strict=True))
+                    if self.children
+                    else (0, 0, 0)
+                ),
+                strict=True,
+            )
+        ]
 
     def ordered(self) -> list[Branch]:
         return sorted(
@@ -126,19 +137,29 @@ def test_functions_are_checked_if_a_path_of_calls_leads_to_them(seed: int) -> No
     for _ in range(30):
         names, is_marked = [f"f{i}" for i in range(6)], rng.random() < 0.5
         calls: dict[str, list[tuple[str, bool, bool]]] = {  # callee, from the host, in a TPU computation
-            caller: [(rng.choice(names), rng.random() < 0.3, is_marked and rng.random() < 0.3) for _ in range(rng.choice((0, 1, 2)))] for caller in ("", *names)
-        }  # fmt: skip
+            caller: [
+                (rng.choice(names), rng.random() < 0.3, is_marked and rng.random() < 0.3)
+                for _ in range(rng.choice((0, 1, 2)))
+            ]
+            for caller in ("", *names)
+        }
         leaf_marks = {caller: is_marked and rng.random() < 0.2 for caller in calls}
         bodies = {
             caller: [
                 node("PyFunc", f"leaf_{caller}", marks=["_tpu_replicate"] * leaf_marks[caller]),
                 *(
-                    node(callee if rng.random() < 0.3 else "PartitionedCall", f"c{i}_{caller}", calls=[callee], device="/cpu:0" * on_host, marks=["_tpu_replicate"] * on_tpu)
+                    node(
+                        callee if rng.random() < 0.3 else "PartitionedCall",
+                        f"c{i}_{caller}",
+                        calls=[callee],
+                        device="/cpu:0" * on_host,
+                        marks=["_tpu_replicate"] * on_tpu,
+                    )
                     for i, (callee, on_host, on_tpu) in enumerate(own)
                 ),
             ]
             for caller, own in calls.items()
-        }  # fmt: skip
+        }
         uses_marks = any(leaf_marks.values()) or any(on_tpu for own in calls.values() for _, _, on_tpu in own)
         called = {callee for caller, own in calls.items() for callee, _, _ in own if callee != caller}
         reached = {("", False), *((name, False) for name in names if name not in called)}
@@ -171,18 +192,35 @@ def test_functions_are_checked_if_a_path_of_calls_leads_to_them(seed: int) -> No
 
 def test_types_of_several_attributes() -> None:
     nodes = [
-        node("Cast", "both", SrcT=FLOAT, DstT=STRING), node("Cast", "good", SrcT=FLOAT, DstT=FLOAT), node("Cast", "first", SrcT=STRING, DstT=FLOAT),
-        node("Identity", "resource", T=20), node("Identity", "list", T=[FLOAT, STRING]), node("Identity", "ref", T=101),
-        node("Identity", "hundred", T=100), node("Identity", "zero", T=0), node("Identity", "beyond", T=254), node("Identity", "last", T=255),
-        node("PlaceholderV2", "input", dtype=STRING), node("Placeholder", "fine", dtype=FLOAT),
-    ]  # fmt: skip
+        node("Cast", "both", SrcT=FLOAT, DstT=STRING),
+        node("Cast", "good", SrcT=FLOAT, DstT=FLOAT),
+        node("Cast", "first", SrcT=STRING, DstT=FLOAT),
+        node("Identity", "resource", T=20),
+        node("Identity", "list", T=[FLOAT, STRING]),
+        node("Identity", "ref", T=101),
+        node("Identity", "hundred", T=100),
+        node("Identity", "zero", T=0),
+        node("Identity", "beyond", T=254),
+        node("Identity", "last", T=255),
+        node("PlaceholderV2", "input", dtype=STRING),
+        node("Placeholder", "fine", dtype=FLOAT),
+    ]
     found = checked(nodes)
     reasons = {found.graph.name(i): found.reasons[found.reason[i]] for i in range(len(found.graph))}
     assert reasons == {
-        "both": "no kernel for string", "good": "has a kernel", "first": "no kernel for string", "resource": "has a kernel",
-        "list": "no kernel for string", "ref": REFERENCE, "hundred": "no kernel for type 100", "zero": "no kernel for type 255",
-        "beyond": REFERENCE, "last": "no kernel for type 255", "input": "no kernel for string", "fine": "resolved before XLA compiles",
-    }  # fmt: skip
+        "both": "no kernel for string",
+        "good": "has a kernel",
+        "first": "no kernel for string",
+        "resource": "has a kernel",
+        "list": "no kernel for string",
+        "ref": REFERENCE,
+        "hundred": "no kernel for type 100",
+        "zero": "no kernel for type 255",
+        "beyond": REFERENCE,
+        "last": "no kernel for type 255",
+        "input": "no kernel for string",
+        "fine": "resolved before XLA compiles",
+    }
     n = len(TYPE_NAMES)
     assert [type_name(number) for number in (0, 1, n, n + 1)] == [
         "type 0",
@@ -212,7 +250,9 @@ def test_only_the_graph_s_own_saver_is_left_out() -> None:
         assert {dict(reasons)[name] for name in ("save", "saved/low", "save/inner")} == {low}
 
 
-def drawn(nodes: list[bytes], functions: dict[str, list[bytes]] | None = None, opened: tuple[str, ...] = ()) -> tuple[Compatibility, Scopes, Drawing]:  # fmt: skip
+def drawn(
+    nodes: list[bytes], functions: dict[str, list[bytes]] | None = None, opened: tuple[str, ...] = ()
+) -> tuple[Compatibility, Scopes, Drawing]:
     found = checked(nodes, functions)
     tree = scopes(found)
     return found, tree, drawing(found, tree, [], {tree.path.index(path): True for path in opened})
@@ -243,8 +283,11 @@ def test_forty_children_are_drawn_separately(n: int, n_rest: int) -> None:
     scopes_drawn = [("scope", "bad"), ("scope", "big"), ("scope", "one")]
     n_small = n - 4 - n_rest
     assert at_top == [
-        *scopes_drawn, *(("operation", f"s{i:02}") for i in range(n_small)), ("operation", "worse"), *[("rest", "(graph)")] * bool(n_rest),
-    ]  # fmt: skip
+        *scopes_drawn,
+        *(("operation", f"s{i:02}") for i in range(n_small)),
+        ("operation", "worse"),
+        *[("rest", "(graph)")] * bool(n_rest),
+    ]
     if n_rest:
         rest = picture.kind.tolist().index(2)
         assert (picture.counts[rest].tolist(), int(picture.node[rest]), picture.is_open[rest]) == (
@@ -354,10 +397,14 @@ def test_types_are_cast_to_what_a_tpu_has(wrong: str, to: str) -> None:
 
 def test_a_string_operation_of_another_kind_is_advised_as_a_string() -> None:
     expected: dict[tuple[str, str], str] = {
-        ("RandomShuffle", "no kernel for string"): "string", ("StringSplit", "no kernel for string"): "string", ("Add", "no kernel for variant"): "handle",
-        ("Add", "no kernel for resource"): "handle", ("Add", "other reason"): "other", ("RandomGamma", "no kernel for float64"): "random numbers",
+        ("RandomShuffle", "no kernel for string"): "string",
+        ("StringSplit", "no kernel for string"): "string",
+        ("Add", "no kernel for variant"): "handle",
+        ("Add", "no kernel for resource"): "handle",
+        ("Add", "other reason"): "other",
+        ("RandomGamma", "no kernel for float64"): "random numbers",
         ("PyFunc", REFERENCE): "variable of TensorFlow 1",
-    }  # fmt: skip
+    }
     assert {pair: advice(*pair).kind for pair in expected} == expected
 
 

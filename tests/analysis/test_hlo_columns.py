@@ -27,12 +27,21 @@ def stats(program: int, symbol: int, category: str, **more: int | str) -> Stats:
 
 METADATA: dict[str, Stats] = {
     WHILE: stats(7, 1, "while", flops=10_000, bytes_accessed=90, tf_op="loop", source="a.py:1"),
-    DOT: stats(7, 2, "convolution fusion", flops=100, model_flops=80, bytes_accessed=30, tf_op="s/dot:Dot", source="a.py:2"),
+    DOT: stats(
+        7,
+        2,
+        "convolution fusion",
+        flops=100,
+        model_flops=80,
+        bytes_accessed=30,
+        tf_op="s/dot:Dot",
+        source="a.py:2",
+    ),
     ADD: stats(8, 3, "loop fusion", flops=5, bytes_accessed=7),
     CALL: stats(8, 4, "custom-call", flops=1, bytes_accessed=2),
     "no symbol": {"program_id": 7},
     "no program": {"symbol_id": 9},
-}  # fmt: skip
+}
 
 
 def core(shift: int, n: int) -> list[DrawnEvent]:
@@ -52,11 +61,16 @@ def trace_of(n_first: int = 3, n_second: int = 1) -> Trace:
     sparse = {"Sparse Core Ops": [DrawnEvent(ADD, 20, 11)], "XLA Ops": [DrawnEvent(DOT, 0, 500)]}
     return build(
         [
-            DrawnPlane("/device:TPU:0", {"Steps": [DrawnEvent("0", 0, 300)], "XLA Ops": core(10, n_first)}, {}, METADATA),
+            DrawnPlane(
+                "/device:TPU:0",
+                {"Steps": [DrawnEvent("0", 0, 300)], "XLA Ops": core(10, n_first)},
+                {},
+                METADATA,
+            ),
             DrawnPlane("/device:TPU:1", {"XLA Ops": core(1000, n_second)}, {}, METADATA),
             DrawnPlane("/device:TPU:0 SparseCore 0", sparse, {}, METADATA),
         ]
-    )  # fmt: skip
+    )
 
 
 def rows(ops: HloOps) -> dict[tuple[int, str, str], tuple[int, ...]]:
@@ -89,9 +103,13 @@ def test_times_of_all_cores() -> None:
 def test_work_of_all_occurrences() -> None:
     ops = hlo_ops(trace_of())
     at = {name: ops.find(program, name) for program, name in ((7, WHILE), (7, DOT), (8, ADD), (8, CALL))}
-    assert {name: (ops.work.flops[row], ops.work.n_bytes[row]) for name, row in at.items() if name != CALL} == {
-        WHILE: (20_000, 180), DOT: (400, 120), ADD: (20, 28),
-    }  # fmt: skip
+    assert {
+        name: (ops.work.flops[row], ops.work.n_bytes[row]) for name, row in at.items() if name != CALL
+    } == {
+        WHILE: (20_000, 180),
+        DOT: (400, 120),
+        ADD: (20, 28),
+    }
     assert ops.work.model_flops[at[DOT]] == 320
     assert [ops.provenance[at[name]] for name in (WHILE, DOT, CALL)] == ["loop", "s/dot:Dot", ""]
     assert ops.source[at[DOT]] == "a.py:2"
@@ -145,9 +163,11 @@ def test_the_same_operations_as_those_of_the_framework_s_page() -> None:
         )
     }
     assert found == {
-        (7, WHILE): (2, 200, 80, 20_000.0), (7, DOT): (4, 120, 120, 400.0), (8, ADD): (4, 24, 24, 20.0),
+        (7, WHILE): (2, 200, 80, 20_000.0),
+        (7, DOT): (4, 120, 120, 400.0),
+        (8, ADD): (4, 24, 24, 20.0),
         (8, CALL): (2, 60, 60, 2.0),
-    }  # fmt: skip
+    }
     assert ops.span_ps == 555
     assert dict(zip(ops.name, ops.type, strict=True))[DOT] == "convolution fusion"
 
@@ -228,8 +248,11 @@ def test_times_of_an_instruction(row: int, expected: tuple[int, int]) -> None:
 def test_categories_leave_sparse_cores_out() -> None:
     found = op_categories(hlo_ops(trace_of()), 5)
     assert {name: time for name, time in found.times.items() if time} == {
-        "while": 80, "convolution fusion": 120, "loop fusion": 24, "custom-call": 60,
-    }  # fmt: skip
+        "while": 80,
+        "convolution fusion": 120,
+        "loop fusion": 24,
+        "custom-call": 60,
+    }
     assert (found.offload_ps, found.n_devices, found.kind) == (5, 2, "TPU")
     without = op_categories(hlo_ops(build([DrawnPlane("/host:CPU", {"main": [DrawnEvent("a", 0, 1)]})])), 0)
     assert without.busy_ps == 0

@@ -45,7 +45,11 @@ A, B, C = array(3, 8, 32), array(3, 32, 16), array(3, 8, 16)
 @pytest.mark.parametrize(
     ("target", "config", "flops"),
     [
-        ("__cublas$gemm", '{"gemm_backend_config":{' + dims('"2"', '"1"', '"0"', '"0"') + "}}", 2 * 3 * 8 * 16 * 32),
+        (
+            "__cublas$gemm",
+            '{"gemm_backend_config":{' + dims('"2"', '"1"', '"0"', '"0"') + "}}",
+            2 * 3 * 8 * 16 * 32,
+        ),
         ("__rocblas$gemm", "{" + dims("2", "1", "0", "0") + "}", 2 * 3 * 8 * 16 * 32),
         ("__cutlass$x", "{" + dims("1,2", "1") + "}", 2 * 3 * 8 * 16 * 32 * 8),
         ("__cublaslt$matmul", "", 2 * 3 * 8 * 16 * 32),
@@ -54,7 +58,7 @@ A, B, C = array(3, 8, 32), array(3, 32, 16), array(3, 8, 16)
         ("MatMul", "", 2 * 3 * 8 * 16 * 32),
         ("eigen_something_matmul", "", 2 * 3 * 8 * 16 * 32),
     ],
-)  # fmt: skip
+)
 def test_matrix_products(target: str, config: str, flops: float) -> None:
     found = cost(target, [A, B], C, config)
     assert (found.flops, found.transcendentals, found.bytes_accessed, found.is_known) == (
@@ -86,7 +90,7 @@ def test_products_of_unknown_sizes_are_unknown() -> None:
         ([(2, 4, 5), (5, 6), (2, 4, 6)], 1),
         ([(0, 3, 4, 5), (0, 3, 5, 6), (0, 3, 4, 6)], 3),
     ],
-)  # fmt: skip
+)
 def test_the_batch_is_what_all_three_share(shapes: list[tuple[int, ...]], batch: int) -> None:
     class Shaped:
         def __init__(self, sizes: list[tuple[int, ...]]) -> None:
@@ -133,7 +137,7 @@ N = 2 * 30 * 20  # elements of an array [2, 30, 20]
         ("my_Sharding", [array(9)], UNKNOWN),
         ("nothing like it", [array(9)], UNKNOWN),
     ],
-)  # fmt: skip
+)
 def test_formulas_by_target(target: str, shapes: list[Any], expected: CallCost) -> None:
     found = cost(target, shapes, array(9))
     assert (found.flops, found.transcendentals) == pytest.approx((expected.flops, expected.transcendentals))
@@ -142,8 +146,12 @@ def test_formulas_by_target(target: str, shapes: list[Any], expected: CallCost) 
 
 @pytest.mark.parametrize(
     ("target", "key", "products"),
-    [("__cudnn$fmhaSoftmax", "cudnn_fmha_backend_config", 2), ("flash_attn_fwd", "fmha_backend_config", 2), ("FusedAttentionBackward", "fmha_backend_config", 5)],
-)  # fmt: skip
+    [
+        ("__cudnn$fmhaSoftmax", "cudnn_fmha_backend_config", 2),
+        ("flash_attn_fwd", "fmha_backend_config", 2),
+        ("FusedAttentionBackward", "fmha_backend_config", 5),
+    ],
+)
 def test_attention(target: str, key: str, products: int) -> None:
     config = f'{{"{key}":{{"intermediate_tensor_shape":{{"dimensions":["3","5","16","32"]}}}}}}'
     n = 3 * 5 * 16 * 32

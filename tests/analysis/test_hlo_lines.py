@@ -31,10 +31,15 @@ def module_of(instructions: list[Any], *others: Any, **more: Any) -> HloModule:
 # Element type → bits of exponent and mantissa, bias, whether the largest exponent is for infinity and NaN (IEEE), and the
 # encodings of NaN otherwise (OCP's formats for 8 and 4 bits, and their variants without negative zero).
 FORMATS: dict[int, tuple[int, int, int, bool, set[int]]] = {
-    19: (5, 2, 15, True, set()), 28: (4, 3, 7, True, set()), 29: (3, 4, 3, True, set()),
-    20: (4, 3, 7, False, {0x7F, 0xFF}), 23: (4, 3, 11, False, {0x80}), 24: (5, 2, 16, False, {0x80}),
-    25: (4, 3, 8, False, {0x80}), 32: (2, 1, 1, False, set()),
-}  # fmt: skip
+    19: (5, 2, 15, True, set()),
+    28: (4, 3, 7, True, set()),
+    29: (3, 4, 3, True, set()),
+    20: (4, 3, 7, False, {0x7F, 0xFF}),
+    23: (4, 3, 11, False, {0x80}),
+    24: (5, 2, 16, False, {0x80}),
+    25: (4, 3, 8, False, {0x80}),
+    32: (2, 1, 1, False, set()),
+}
 
 
 @pytest.mark.parametrize("code", list(FORMATS))
@@ -77,7 +82,11 @@ def text_of(code: int, values: Any, dims: tuple[int, ...] | None = None, limit: 
     [
         (10, np.array([0.1, 1 / 3, 65504], np.float64), "{0.1, 0.33333, 65504}"),
         (16, np.array([0x3DCD, 0x3EAB, 0xC000, 0x7F80, 0xFF80], np.uint16), "{0.1001, 0.334, -2, inf, -inf}"),
-        (11, np.array([0.1, 1 / 3, 16777216, 123456.7], np.float32), "{0.1, 0.333333343, 16777216, 123456.703}"),
+        (
+            11,
+            np.array([0.1, 1 / 3, 16777216, 123456.7], np.float32),
+            "{0.1, 0.333333343, 16777216, 123456.703}",
+        ),
         (12, np.array([0.1, 1 / 3, 0.1 + 0.2]), "{0.1, 0.33333333333333331, 0.30000000000000004}"),
         (15, np.array([1 / 3 + 2j], np.complex64), "{(0.333333343, 2)}"),
         (18, np.array([1 / 3 - 0.1j]), "{(0.33333333333333331, -0.1)}"),
@@ -87,7 +96,7 @@ def text_of(code: int, values: Any, dims: tuple[int, ...] | None = None, limit: 
         (4, np.array([-5, 7], np.int32), "{-5, 7}"),
         (1, np.array([[True], [False]]), "{ { 1 }, { 0 } }"),
     ],
-)  # fmt: skip
+)
 def test_elements_of_constants(code: int, values: Any, text: str) -> None:
     assert text_of(code, values) == text
 
@@ -120,9 +129,12 @@ def windowed() -> HloModule:
     )
     own = {**computation(3, "own", [instruction(30, "add", shape)], 30), 13: "sparse"}
     entry = [
-        instruction(1, "parameter", shape, f9=0), instruction(2, "async-start", {2: TUPLE, 4: [shape, shape]}, [1], f38=(2,)),
-        instruction(3, "async-done", shape, [2]), instruction(4, "call", shape, [3], f38=(3,)), instruction(5, "add", shape, [4, 4]),
-    ]  # fmt: skip
+        instruction(1, "parameter", shape, f9=0),
+        instruction(2, "async-start", {2: TUPLE, 4: [shape, shape]}, [1], f38=(2,)),
+        instruction(3, "async-done", shape, [2]),
+        instruction(4, "call", shape, [3], f38=(3,)),
+        instruction(5, "add", shape, [4, 4]),
+    ]
     return module_of(
         entry,
         wrapped,
@@ -204,13 +216,17 @@ def opened(n_body: int, root: int = 11) -> HloModule:
     shape = array(2)
     chain = [instruction(20 + i, "negate", shape, [19 + i if i else 10]) for i in range(n_body - 3)]
     body = [
-        instruction(10, "parameter", shape, f9=0), instruction(12, "parameter", shape, f9=2), *chain,
+        instruction(10, "parameter", shape, f9=0),
+        instruction(12, "parameter", shape, f9=2),
+        *chain,
         instruction(11, "add", shape, [10, 12, 10]),
-    ]  # fmt: skip
+    ]
     entry = [
-        instruction(1, "parameter", shape, f9=0), instruction(2, "parameter", shape, f9=1), instruction(4, "fusion", shape, [1, 1, 2, 88], f38=(2,), f11="kLoop"),
+        instruction(1, "parameter", shape, f9=0),
+        instruction(2, "parameter", shape, f9=1),
+        instruction(4, "fusion", shape, [1, 1, 2, 88], f38=(2,), f11="kLoop"),
         instruction(5, "negate", shape, [4]),
-    ]  # fmt: skip
+    ]
     return module_of(entry, computation(2, "body", body, root))
 
 
@@ -228,9 +244,12 @@ def test_an_opened_fusion_with_values_that_are_handed_over_and_not() -> None:
     assert {node.depth for node in graph.nodes if node.frame >= 0} == {0}
     links = sorted((module.name(edge.source), module.name(edge.target), edge.operand) for edge in graph.edges)
     assert links == [
-        ("add.11", "negate.5", 0), ("parameter.1", "add.11", 0), ("parameter.1", "add.11", 2), ("parameter.1", "negate.20", 0),
+        ("add.11", "negate.5", 0),
+        ("parameter.1", "add.11", 0),
+        ("parameter.1", "add.11", 2),
+        ("parameter.1", "negate.20", 0),
         ("parameter.2", "add.11", 1),
-    ]  # fmt: skip
+    ]
     alone = around(module, "fusion.4", radius=0, opens_all=True)
     assert set(nodes_of(module, alone)) == {"fusion.4", "parameter.10", "parameter.12", "negate.20", "add.11"}
     assert (
@@ -310,16 +329,22 @@ def test_a_drawing_marks_its_center_and_frames() -> None:
     assert len(text) > 160
     assert lines[0] == 'digraph "jit_f" {'
     assert lines[3:] == [
-        f'  n{reduce} [label="all-reduce.2\\nf32[2]", fillcolor="#eadcf8", penwidth=3];', '  subgraph "cluster_0" { label="fusion.1";',
-        f'    n{dot} [label="dot.10\\nf32[2]", fillcolor="#cfe0f5"];', "  }", f'  n{fusion} -> n{reduce} [label="{text[:80]}"];',
-        f'  n{dot} -> n{reduce} [label="f32[2]"];', "}",
-    ]  # fmt: skip
+        f'  n{reduce} [label="all-reduce.2\\nf32[2]", fillcolor="#eadcf8", penwidth=3];',
+        '  subgraph "cluster_0" { label="fusion.1";',
+        f'    n{dot} [label="dot.10\\nf32[2]", fillcolor="#cfe0f5"];',
+        "  }",
+        f'  n{fusion} -> n{reduce} [label="{text[:80]}"];',
+        f'  n{dot} -> n{reduce} [label="f32[2]"];',
+        "}",
+    ]
     closed = list(dot_text(module, HloGraph(fusion, (Node(fusion, 0),), (), 0)))
     assert closed[3] == f'  n0 [label="fusion.1\\n{text[:80]}", fillcolor="#cfe0f5", penwidth=3];'
     whole = json.loads(json_text(module, graph))
     assert [(node["name"], node["fusion"], node["depth"], node["class"]) for node in whole["nodes"]] == [
-        ("fusion.1", None, 1, "matrix"), ("all-reduce.2", None, 0, "collective"), ("dot.10", "fusion.1", 1, "matrix"),
-    ]  # fmt: skip
+        ("fusion.1", None, 1, "matrix"),
+        ("all-reduce.2", None, 0, "collective"),
+        ("dot.10", "fusion.1", 1, "matrix"),
+    ]
     assert [node["computation"] for node in whole["nodes"]] == ["main", "main", "body"]
     assert (whole["n_cut"], whole["module"]) == (3, "jit_f")
     assert json_text(module, graph).startswith('{\n "module": "jit_f"')

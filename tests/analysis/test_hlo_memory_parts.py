@@ -55,9 +55,12 @@ def module_of(
 def allocation(index: int, size: int, *held: int, color: int = 0, **flags: int) -> dict[int, Any]:
     numbers = {"thread_local": 3, "parameter": 5, "number": 6, "live_out": 7, "is_tuple": 11, "constant": 12}
     return {
-        1: index, 2: size, 8: color, 9: [{1: buffer, 2: 16 * i, 3: 1} for i, buffer in enumerate(held)],
+        1: index,
+        2: size,
+        8: color,
+        9: [{1: buffer, 2: 16 * i, 3: 1} for i, buffer in enumerate(held)],
         **{numbers[name]: value for name, value in flags.items()},
-    }  # fmt: skip
+    }
 
 
 def space(module: HloModule, color: int = 0) -> SpaceMemory:
@@ -105,9 +108,13 @@ def test_the_largest_buffer_stands_for_a_permanent_allocation() -> None:
     memory = space(
         module_of(
             buffers,
-            [allocation(0, 100, 1, 2, 3, parameter=1), allocation(1, 500, 4, live_out=1), allocation(2, 9, constant=1)],
+            [
+                allocation(0, 100, 1, 2, 3, parameter=1),
+                allocation(1, 500, 4, live_out=1),
+                allocation(2, 9, constant=1),
+            ],
         )
-    )  # fmt: skip
+    )
     assert memory.live.tolist() == [1, 3]
     assert memory.unpadded.tolist() == [40] * 5
     assert memory.offset.tolist() == [0, 16, 32, 0, -1]
@@ -139,8 +146,11 @@ def test_traces_belong_to_the_space_of_their_first_buffer() -> None:
     """Two temporary allocations of main memory (300, 700), one of space 1 (500), and a parameter."""
     buffers = [(size, color, array(1)) for size, color in ((100, 0), (200, 0), (400, 1), (50, 0))]
     allocations = [
-        allocation(0, 300, 1), allocation(1, 700, 2), allocation(2, 500, 3, color=1), allocation(3, 50, 4, parameter=1),
-    ]  # fmt: skip
+        allocation(0, 300, 1),
+        allocation(1, 700, 2),
+        allocation(2, 500, 3, color=1),
+        allocation(3, 50, 4, parameter=1),
+    ]
     traces = [[(A, 4), (F, 4)], [(A, 1), (F, 1)], [(A, 3), (F, 3)], [(A, 2), (F, 2)], []]
     module = module_of(buffers, allocations, traces)
     assert module.buffers is not None
@@ -169,10 +179,14 @@ def scoped(*parts: tuple[int, int]) -> bytes:
 
 def test_the_instruction_that_uses_most_vmem() -> None:
     configs = [
-        scoped((1, 10)), scoped((1, 70), (2, 999), (1, 30)), scoped((1, 100)), scoped((1, 2**62)),
-        b'{"used_scoped_memory_configs":[{"memory_space":"x"}]}', scoped((1, 99)),
+        scoped((1, 10)),
+        scoped((1, 70), (2, 999), (1, 30)),
+        scoped((1, 100)),
+        scoped((1, 2**62)),
+        b'{"used_scoped_memory_configs":[{"memory_space":"x"}]}',
+        scoped((1, 99)),
         b'{"used_scoped_memory_configs":[5]}',
-    ]  # fmt: skip
+    ]
     instructions = [instruction(i, "add", array(1), f43=config) for i, config in enumerate(configs, 1)]
     module = decode_hlo(proto([computation(1, "main", instructions, 1)]), "f", 7)
     assert scoped_vmem(module) == (100, 1)  # of equals the first
@@ -198,10 +212,19 @@ def memory_with(
     size = np.array(sizes, np.int64)
     none = np.full(len(sizes), -1, np.int64)
     return SpaceMemory(
-        0, temporaries or heap(none.tolist(), none.tolist(), 0, 0), np.array(live, np.int64), n_permanent,
-        by_category, allocated, 1, size, size if unpadded is None else np.array(unpadded, np.int64),
-        none, none, none,
-    )  # fmt: skip
+        0,
+        temporaries or heap(none.tolist(), none.tolist(), 0, 0),
+        np.array(live, np.int64),
+        n_permanent,
+        by_category,
+        allocated,
+        1,
+        size,
+        size if unpadded is None else np.array(unpadded, np.int64),
+        none,
+        none,
+        none,
+    )
 
 
 def texts(items: Sequence[Advice], word: str) -> list[Advice]:
@@ -242,9 +265,10 @@ def test_the_three_most_padded_buffers_are_named() -> None:
     memory = memory_with(sizes, unpadded, [4, 3, 2, 1, 0], 5, (0, 6896, 0, 0, 0), 6896)
     found = texts(advice(module, memory), "of data")
     assert [item.saves_bytes for item in found] == [2896, 400, 300]
-    assert found[0].text == (
-        "`add.1`, `f32[3,100]`, takes 4.00 KiB for 1.17 KiB of data (3.41×): the layout pads 3 to 8, 100 to 128. "
-        "Use a multiple of the tile size or make a longer dimension innermost."
+    assert (
+        found[0].text
+        == "`add.1`, `f32[3,100]`, takes 4.00 KiB for 1.17 KiB of data (3.41×): the layout pads 3 to 8, 100"
+        " to 128. Use a multiple of the tile size or make a longer dimension innermost."
     )
     assert found[1].text == "`add.2`, `f32[1]`, takes 900 B for 500 B of data (1.8×)."
     unshaped = memory_with((100,), (40,), [0], 1, (0, 100, 0, 0, 0), 100)
@@ -258,19 +282,27 @@ def test_parameters_are_donated_to_results_of_their_size() -> None:
     parameters = [allocation(i, 100, parameter=1, number=20 - i) for i in range(10)]
     results = [allocation(10 + i, 100, live_out=1) for i in range(9)]
     others = [
-        allocation(20, 700, parameter=1, number=31), allocation(21, 800, live_out=1),
-        allocation(22, 300, parameter=1, live_out=1, number=32), allocation(23, 300, live_out=1),
-        allocation(24, 400, parameter=1, number=33), allocation(25, 400, live_out=1, is_tuple=1),
-        allocation(26, 500, parameter=1, number=34, color=1), allocation(27, 500, live_out=1, color=1),
-        allocation(28, 0, parameter=1, number=35), allocation(29, 0, live_out=1),
-        allocation(30, 600, number=36), allocation(31, 600, live_out=1),
-    ]  # fmt: skip
+        allocation(20, 700, parameter=1, number=31),
+        allocation(21, 800, live_out=1),
+        allocation(22, 300, parameter=1, live_out=1, number=32),
+        allocation(23, 300, live_out=1),
+        allocation(24, 400, parameter=1, number=33),
+        allocation(25, 400, live_out=1, is_tuple=1),
+        allocation(26, 500, parameter=1, number=34, color=1),
+        allocation(27, 500, live_out=1, color=1),
+        allocation(28, 0, parameter=1, number=35),
+        allocation(29, 0, live_out=1),
+        allocation(30, 600, number=36),
+        allocation(31, 600, live_out=1),
+    ]
     module = module_of([(1, 0, array(1))], [*parameters, *results, *others])
     memory = memory_with([], by_category=(0, 1000, 0, 0, 0), allocated=1000)
     (donation,) = advice(module, memory)
     assert donation.saves_bytes == 900
-    assert donation.text == (
-        "Donate inputs that the caller no longer needs (`jax.jit(…, donate_argnums=…)`): 9 of the program's "
+    assert (
+        donation.text
+        == "Donate inputs that the caller no longer needs (`jax.jit(…, donate_argnums=…)`): 9 of the"
+        " program's "
         "parameters (12, 13, 14, 15, 16, 17, 18, 19 …) have the size of results, which can then reuse their "
         "memory."
     )
@@ -283,15 +315,22 @@ def test_parameters_are_donated_to_results_of_their_size() -> None:
 @pytest.mark.parametrize(
     ("n_events", "lives", "stored"),
     [
-        (16, (8, 3, 2), 1000), (16, (7, 3, 2), 0), (15, (15, 15, 15), 0), (17, (9, 9, 2), 1400),
-        (17, (8, 9, 2), 400), (100, (50, 49, 100), 1200),
+        (16, (8, 3, 2), 1000),
+        (16, (7, 3, 2), 0),
+        (15, (15, 15, 15), 0),
+        (17, (9, 9, 2), 1400),
+        (17, (8, 9, 2), 400),
+        (100, (50, 49, 100), 1200),
     ],
-)  # fmt: skip
+)
 def test_temporaries_that_live_for_half_of_the_program_can_be_recomputed(
     n_events: int, lives: tuple[int, ...], stored: int
 ) -> None:
     sizes = (1000, 400, 200)
-    module = module_of([(size, 0, array(1, code=code)) for size, code in zip(sizes, (BF16, F32, F32), strict=True)], f7={2: "jit(f)/grad"})  # fmt: skip
+    module = module_of(
+        [(size, 0, array(1, code=code)) for size, code in zip(sizes, (BF16, F32, F32), strict=True)],
+        f7={2: "jit(f)/grad"},
+    )
     temporaries = heap([0, 1, 2], [life - 1 + i for i, life in enumerate(lives)], n_events, 1600)
     memory = memory_with(sizes, live=[0, 1, 2], temporaries=temporaries, allocated=1600)
     found = advice(module, memory)
@@ -320,7 +359,14 @@ def test_permanent_buffers_are_no_temporaries() -> None:
         (900, 100), live=[0, 1], n_permanent=2, by_category=(0, 1000, 0, 0, 0), allocated=1000
     )
     assert advice(module, memory) == ()
-    half = memory_with((900, 100), live=[0, 1], n_permanent=1, by_category=(0, 900, 0, 0, 0), allocated=1000, temporaries=heap([0, 0], [1, 1], 2, 100))  # fmt: skip
+    half = memory_with(
+        (900, 100),
+        live=[0, 1],
+        n_permanent=1,
+        by_category=(0, 900, 0, 0, 0),
+        allocated=1000,
+        temporaries=heap([0, 0], [1, 1], 2, 100),
+    )
     assert [item.saves_bytes for item in advice(module, half)] == [50]
     bf16 = module_of([(900, 0, array(1, code=BF16))])
     alone = memory_with((900,), live=[0], allocated=900, temporaries=heap([0], [1], 2, 900))
@@ -384,10 +430,13 @@ def test_eight_memories_are_kept_the_least_recently_used_goes_first() -> None:
 @pytest.mark.parametrize(
     ("sizes", "is_small"),
     [
-        ([1] * 200, True), ([1] * 201, False), ([24 * 2**20 - 1, 1], True), ([24 * 2**20, 1], False),
+        ([1] * 200, True),
+        ([1] * 201, False),
+        ([24 * 2**20 - 1, 1], True),
+        ([24 * 2**20, 1], False),
         ([10 * 2**20, 20 * 2**20], False),
     ],
-)  # fmt: skip
+)
 def test_of_too_many_or_too_large_programs_no_peak_is_computed(sizes: list[int], is_small: bool) -> None:
     memories = memories_of({program(i, size): 100 for i, size in enumerate(sizes)})
     assert {item.peak_bytes for item in memories.peaks()} == {100 if is_small else None}
@@ -414,12 +463,17 @@ def breakdown(*entries: tuple[int, int, int]) -> bytes:
 
 
 def test_accesses_of_one_operation_by_memory_and_direction() -> None:
-    data = breakdown((1, 1, 100), (2, 1, 7), (1, 1, 30), (2, 3, 5), (1, 2, 2**62), (3, 9, 4), (1, 2, 0), (2, 2, 2**62 - 1))  # fmt: skip
+    data = breakdown(
+        (1, 1, 100), (2, 1, 7), (1, 1, 30), (2, 3, 5), (1, 2, 2**62), (3, 9, 4), (1, 2, 0), (2, 2, 2**62 - 1)
+    )
     trace = build([DrawnPlane("/host:CPU", {"main": [DrawnEvent("x", 0, 1, {"m": data})]})])
     assert accesses_of(trace, 0, len(data)) == [
-        Access("HBM", "read", 130), Access("HBM", "written", 7), Access("VMEM", "written", 5),
-        Access("memory 9", "accessed", 4), Access("CMEM", "written", 2**62 - 1),
-    ]  # fmt: skip
+        Access("HBM", "read", 130),
+        Access("HBM", "written", 7),
+        Access("VMEM", "written", 5),
+        Access("memory 9", "accessed", 4),
+        Access("CMEM", "written", 2**62 - 1),
+    ]
     assert accesses_of(trace, 0, 0) == []
 
 

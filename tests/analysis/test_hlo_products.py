@@ -100,13 +100,21 @@ def test_a_computation_that_is_called_twice_counts_once_and_missing_ones_not() -
     module = nested(2)
     twice = module_of(
         [*parameters(array(2)), instruction(2, "fusion", array(2), [1], f38=(2, 9, 2))],
-        computation(2, "body", [instruction(5, "parameter", array(2)), instruction(6, "dot", array(), [5, 5])], 6),
-    )  # fmt: skip
+        computation(
+            2, "body", [instruction(5, "parameter", array(2)), instruction(6, "dot", array(), [5, 5])], 6
+        ),
+    )
     assert [len(products(one, one.find("fusion.2"), 0)) for one in (module, twice)] == [1, 1]
     elsewhere = module_of(
-        [*parameters(array(2)), instruction(2, "while", array(2), [1], f38=(2,)), instruction(3, "fusion", array(2), [1], f38=(9,))],
-        computation(2, "body", [instruction(5, "parameter", array(2)), instruction(6, "dot", array(), [5, 5])], 6),
-    )  # fmt: skip
+        [
+            *parameters(array(2)),
+            instruction(2, "while", array(2), [1], f38=(2,)),
+            instruction(3, "fusion", array(2), [1], f38=(9,)),
+        ],
+        computation(
+            2, "body", [instruction(5, "parameter", array(2)), instruction(6, "dot", array(), [5, 5])], 6
+        ),
+    )
     assert products(elsewhere, elsewhere.find("while.2"), 0) == []
     assert products(elsewhere, elsewhere.find("fusion.3"), 0) == []
 
@@ -135,7 +143,7 @@ def test_every_array_of_a_value_has_its_number() -> None:
         (instruction(2, "while", array(2), [1], f43=b'{"known_trip_count":{"n":"2"}}'), ""),
         (instruction(2, "add", {2: F32, 3: (4, 5), 5: {1: (1, 0), 6: [{1: (8, 128)}]}}, [1]), "TPU"),
     ],
-)  # fmt: skip
+)
 def test_what_only_one_compiler_writes_reveals_the_device(made: Any, kind: str) -> None:
     module = module_of([*parameters(array(2)), made])
     assert program_kind(module) == kind
@@ -155,12 +163,24 @@ def test_the_first_of_twenty_programs_that_reveals_it_decides() -> None:
 
 def test_classes_of_opcodes() -> None:
     opcodes = {
-        "convolution": "matrix", "fft": "matrix", "sort": "reduction", "scan": "reduction", "pad": "data movement",
-        "outfeed": "data movement", "all-to-all": "collective", "ragged-all-to-all": "collective",
-        "recv-done": "collective", "while": "control", "domain": "control", "iota": "input",
-        "replica-id": "input", "custom-call": "custom call", "fusion": "fusion", "tanh": "elementwise",
+        "convolution": "matrix",
+        "fft": "matrix",
+        "sort": "reduction",
+        "scan": "reduction",
+        "pad": "data movement",
+        "outfeed": "data movement",
+        "all-to-all": "collective",
+        "ragged-all-to-all": "collective",
+        "recv-done": "collective",
+        "while": "control",
+        "domain": "control",
+        "iota": "input",
+        "replica-id": "input",
+        "custom-call": "custom call",
+        "fusion": "fusion",
+        "tanh": "elementwise",
         "no-such-opcode": "elementwise",
-    }  # fmt: skip
+    }
     module = module_of([instruction(i, opcode, array(2)) for i, opcode in enumerate(opcodes, 1)])
     assert {module.opcode(row): class_of(module, row) for row in range(len(opcodes))} == opcodes
 
@@ -189,8 +209,12 @@ def test_matrix_work_in_a_fusion_counts_among_its_first_two_thousand_instruction
         dots,
     )
     assert [class_of(module, row) for row in range(5)] == [
-        "fusion", "matrix", "control", "elementwise", "custom call",
-    ]  # fmt: skip
+        "fusion",
+        "matrix",
+        "control",
+        "elementwise",
+        "custom call",
+    ]
 
 
 def narrow(code: int) -> dict[int, Any]:
@@ -245,9 +269,15 @@ def test_search_is_a_loop_over_all_rows(text: str) -> None:
     odd = [
         {**instruction(i, opcode, array(2)), 1: name, **({7: {2: op_name}} if op_name else {})}
         for i, (name, opcode, op_name) in enumerate(
-            zip(names, ("add", "dot", "add", "fusion", "dot"), ("", "jit(F)/loss", "jit_f", "x/add", "zz.last"), strict=True), 1
+            zip(
+                names,
+                ("add", "dot", "add", "fusion", "dot"),
+                ("", "jit(F)/loss", "jit_f", "x/add", "zz.last"),
+                strict=True,
+            ),
+            1,
         )
-    ]  # fmt: skip
+    ]
     for module in (
         decode_hlo(small_proto(), "f", 7),
         module_of(odd),

@@ -70,7 +70,7 @@ OPERANDS = [instruction(i, "parameter", array(n), f9=i - 1) for i, n in enumerat
         ("all-reduce-done", array(1000), [1], 0),
         ("add", array(1000), [1, 99], 8000),
     ],
-)  # fmt: skip
+)
 def test_bytes_of_instructions_that_touch_a_part(
     opcode: str, shape: Any, operands: list[int], n_bytes: int
 ) -> None:
@@ -144,23 +144,35 @@ def test_a_body_that_stands_first_in_the_file() -> None:
 
 def test_nested_fusions_read_what_their_bodies_read() -> None:
     inner = computation(
-        3, "inner", [instruction(31, "parameter", array(1000), f9=0), instruction(32, "slice", array(5), [31])], 32,
-    )  # fmt: skip
+        3,
+        "inner",
+        [instruction(31, "parameter", array(1000), f9=0), instruction(32, "slice", array(5), [31])],
+        32,
+    )
     outermost = [instruction(20, "fusion", array(5), [11], f38=(3,))]
     assert fused(outermost, array(5), 1, inner) == 20 + 20
     middle = computation(
-        4, "middle", [instruction(41, "parameter", array(1000), f9=0), instruction(42, "fusion", array(5), [41], f38=(3,))], 42,
-    )  # fmt: skip
+        4,
+        "middle",
+        [
+            instruction(41, "parameter", array(1000), f9=0),
+            instruction(42, "fusion", array(5), [41], f38=(3,)),
+        ],
+        42,
+    )
     assert fused([instruction(20, "fusion", array(5), [11], f38=(4,))], array(5), 1, middle, inner) == 40
     swapped = computation(
-        5, "swapped",
+        5,
+        "swapped",
         [
-            instruction(51, "parameter", array(30), f9=1), instruction(52, "parameter", array(1000), f9=0),
-            instruction(53, "slice", array(5), [51]), instruction(54, "slice", array(6), [52]),
+            instruction(51, "parameter", array(30), f9=1),
+            instruction(52, "parameter", array(1000), f9=0),
+            instruction(53, "slice", array(5), [51]),
+            instruction(54, "slice", array(6), [52]),
             instruction(55, "add", array(5), [53, 54]),
         ],
         55,
-    )  # fmt: skip
+    )
     both = [instruction(20, "fusion", array(5), [11, 12], f38=(5,))]
     assert fused(both, array(5), 2, swapped) == 20 + 20 + 24
     missing = [instruction(20, "fusion", array(5), [11, 99], f38=(5,))]
@@ -232,12 +244,17 @@ def test_callees_come_first_in_random_call_graphs(seed: int) -> None:
     }
     bodies = [
         computation(
-            key, f"c{key}", [instruction(100 * key, "add", array(1))]
-            + [instruction(100 * key + i, "call", array(1), (), f38=called) for i, called in enumerate(calls[key], 1)],
+            key,
+            f"c{key}",
+            [instruction(100 * key, "add", array(1))]
+            + [
+                instruction(100 * key + i, "call", array(1), (), f38=called)
+                for i, called in enumerate(calls[key], 1)
+            ],
             100 * key,
         )
         for key in calls
-    ]  # fmt: skip
+    ]
     module = decode_hlo(proto(bodies), "graph", 7)
     order, cyclic = [], set()
     state: dict[int, str] = {}
@@ -356,8 +373,11 @@ def test_stated_work_of_unlike_operations(first_string: str) -> None:
     assert work.n_bytes.tolist() == [50, 50, 0, 0, 8, 0, 0, 0, 6, 0]
     assert work.space_bytes[0].tolist() == [50, 13, 0, 0, 8, 0, 0, 0, 6, 0]
     assert [work.space_bytes[i].tolist() for i in (1, 2, 3, 4)] == [
-        [0, 5, *[0] * 8], [0] * 10, [0] * 10, [0, 7, *[0] * 8],
-    ]  # fmt: skip
+        [0, 5, *[0] * 8],
+        [0] * 10,
+        [0] * 10,
+        [0, 7, *[0] * 8],
+    ]
     assert np.flatnonzero(work.knows_flops).tolist() == [0, 1, 2, 3, 6, 8, 9]
     assert np.flatnonzero(work.knows_bytes).tolist() == [0, 1, 4, 6, 8, 9]
     unstated = stated({}, {"memory_access_breakdown": accesses}, {})
@@ -372,9 +392,13 @@ def test_without_categories_no_operation_is_opaque() -> None:
 
 def test_a_breakdown_of_another_operation_adds_nothing() -> None:
     plane = DrawnPlane(
-        "/device:TPU:0", {"XLA Ops": [DrawnEvent(name, 0, 1) for name in "abc"]},
-        metadata_stats={"a": {"memory_access_breakdown": memory_accesses((1, 1, 10))}, "c": {"memory_access_breakdown": memory_accesses((1, 1, 4))}},
-    )  # fmt: skip
+        "/device:TPU:0",
+        {"XLA Ops": [DrawnEvent(name, 0, 1) for name in "abc"]},
+        metadata_stats={
+            "a": {"memory_access_breakdown": memory_accesses((1, 1, 10))},
+            "c": {"memory_access_breakdown": memory_accesses((1, 1, 4))},
+        },
+    )
     work = stated_work(build([plane]), np.array([2, 1]))
     assert work.space_bytes[0].tolist() == [4, 0]
     assert work.knows_bytes.tolist() == [True, False]
@@ -382,9 +406,13 @@ def test_a_breakdown_of_another_operation_adds_nothing() -> None:
 
 def three() -> Work:
     return Work(
-        np.array([1.0, 20, 300]), np.array([2.0, 30, 500]), np.array([4.0, 50, 600]),
-        np.arange(15, dtype=np.float64).reshape(5, 3), np.array([True, False, True]), np.array([False, True, True]),
-    )  # fmt: skip
+        np.array([1.0, 20, 300]),
+        np.array([2.0, 30, 500]),
+        np.array([4.0, 50, 600]),
+        np.arange(15, dtype=np.float64).reshape(5, 3),
+        np.array([True, False, True]),
+        np.array([False, True, True]),
+    )
 
 
 def test_work_is_multiplied_taken_joined_and_summed() -> None:
@@ -395,7 +423,11 @@ def test_work_is_multiplied_taken_joined_and_summed() -> None:
     assert doubled.n_bytes.tolist() == [8, 150, 0]
     assert doubled.space_bytes[4].tolist() == [24, 39, 0]
     assert work.is_known.tolist() == [True, True, True]
-    assert Work(*(getattr(work, key) for key in ("flops", "model_flops", "n_bytes", "space_bytes")), np.zeros(3, bool), work.knows_bytes).is_known.tolist() == [False, True, True]  # fmt: skip
+    assert Work(
+        *(getattr(work, key) for key in ("flops", "model_flops", "n_bytes", "space_bytes")),
+        np.zeros(3, bool),
+        work.knows_bytes,
+    ).is_known.tolist() == [False, True, True]
     kept = work.kept(np.array([True, False, True]))
     assert (kept.flops.tolist(), kept.space_bytes[1].tolist()) == ([1, 300], [3, 5])
     assert work.kept(np.ones(3, bool)) is work
@@ -415,7 +447,11 @@ def test_work_is_multiplied_taken_joined_and_summed() -> None:
     assert (counted.flops.tolist(), counted.n_bytes.tolist()) == ([300, 0], [600, 50])
     assert counted.knows_flops.tolist() == [True, False]
     nothing = no_work(2)
-    assert (nothing.flops.tolist(), nothing.is_known.tolist(), nothing.space_bytes.shape) == ([0, 0], [False, False], (5, 2))  # fmt: skip
+    assert (nothing.flops.tolist(), nothing.is_known.tolist(), nothing.space_bytes.shape) == (
+        [0, 0],
+        [False, False],
+        (5, 2),
+    )
 
 
 def test_work_by_the_cost_model() -> None:
@@ -430,9 +466,10 @@ def test_work_by_the_cost_model() -> None:
         planes[titles[key]] = proto([computation(1, "main", entry, 3)])
     planes[titles[2]] = b"\xff" * 40
     metadata = DrawnPlane(
-        "/host:metadata", {"x": [DrawnEvent(title, 0, 0) for title in planes]},
+        "/host:metadata",
+        {"x": [DrawnEvent(title, 0, 0) for title in planes]},
         metadata_stats={title: {"Hlo Proto": data} for title, data in planes.items()},
-    )  # fmt: skip
+    )
     costs = ProgramCosts(build([metadata]))
     program, row = np.array([2, 1, 1, 1, 2, 9, 2, 3]), np.array([0, 2, 0, 1, 2, 0, -1, 0])
     work = costs.work(program, row)

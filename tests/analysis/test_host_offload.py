@@ -58,9 +58,16 @@ def test_spans_reach_from_the_start_to_the_end_of_the_done() -> None:
     nothing.
     """
     events = [
-        (START5, 10, 2), (FUSION, 12, 1), (START5, 20, 2), (START_SLICE, 20, 1), (PLAIN, 25, 1),
-        (DONE5, 30, 5), (DONE5, 40, 4), (DONE_SLICE, 50, 3), (START5, 60, 2),
-    ]  # fmt: skip
+        (START5, 10, 2),
+        (FUSION, 12, 1),
+        (START5, 20, 2),
+        (START_SLICE, 20, 1),
+        (PLAIN, 25, 1),
+        (DONE5, 30, 5),
+        (DONE5, 40, 4),
+        (DONE_SLICE, 50, 3),
+        (START5, 60, 2),
+    ]
     assert transfers_of(sorted(events, key=lambda event: (event[1], -event[2]))) == [
         ("offload-copy.5", 10, 35),
         ("offload-dynamic-slice.12", 20, 53),

@@ -100,10 +100,11 @@ def test_a_region_ends_with_its_last_operation() -> None:
         one
         for i, (first, length, left) in enumerate(((20, 30, 60), (20, 60, 85), (20, 40, 140)))
         for one in (
-            event("ThreadpoolListener::StartRegion", 100 * i + first, 0, _ct=15, _c=i), event("dot", 100 * i + first + 2, length, hlo_op="dot", run_id=i),
+            event("ThreadpoolListener::StartRegion", 100 * i + first, 0, _ct=15, _c=i),
+            event("dot", 100 * i + first + 2, length, hlo_op="dot", run_id=i),
             event("ThreadpoolListener::StopRegion", 100 * i + left, 0),
         )
-    ]  # fmt: skip
+    ]
     found = steps(trace_of(main=main, pool=pool))
     assert (found.duration_ps / PS).tolist() == [100, 100, 100]
     assert times(found, "host_compute") == [10 + 32, 10 + 62, 10 + 42]
@@ -164,25 +165,65 @@ def waits(found: Steps) -> dict[str, float]:
     ("body", "expected", "named"),
     [
         ([("$a.py:3 work", 10, 30)], {"host_python": 30, "other": 65}, {"`work` (a.py:3)": 30}),
-        ([("$a.py:3 work", 10, 30), ("$time sleep", 15, 20)], {"host_python": 10, "host_wait": 20, "other": 65}, {"`work` (a.py:3)": 10, "`work` (a.py:3) waits": 20}),
-        ([("$a.py:3 load_batch", 10, 30), ("x:X", 15, 10)], {"input": 20, "host_compute": 15, "other": 65}, {"`load_batch` (a.py:3) loads": 20}),
-        ([("$builtins next", 10, 30), ("$gen.py:7 numbers", 12, 25)], {"input": 30, "other": 65}, {"`numbers` (gen.py:7) loads": 25, "`next` loads": 5}),
-        ([("$contextlib.py:9 __enter__", 10, 30), ("$builtins next", 12, 25), ("$gen.py:7 numbers", 13, 20)], {"host_python": 30, "other": 65}, {"`__enter__` (contextlib.py:9)": 5, "`next`": 5, "`numbers` (gen.py:7)": 20}),
+        (
+            [("$a.py:3 work", 10, 30), ("$time sleep", 15, 20)],
+            {"host_python": 10, "host_wait": 20, "other": 65},
+            {"`work` (a.py:3)": 10, "`work` (a.py:3) waits": 20},
+        ),
+        (
+            [("$a.py:3 load_batch", 10, 30), ("x:X", 15, 10)],
+            {"input": 20, "host_compute": 15, "other": 65},
+            {"`load_batch` (a.py:3) loads": 20},
+        ),
+        (
+            [("$builtins next", 10, 30), ("$gen.py:7 numbers", 12, 25)],
+            {"input": 30, "other": 65},
+            {"`numbers` (gen.py:7) loads": 25, "`next` loads": 5},
+        ),
+        (
+            [
+                ("$contextlib.py:9 __enter__", 10, 30),
+                ("$builtins next", 12, 25),
+                ("$gen.py:7 numbers", 13, 20),
+            ],
+            {"host_python": 30, "other": 65},
+            {"`__enter__` (contextlib.py:9)": 5, "`next`": 5, "`numbers` (gen.py:7)": 20},
+        ),
         ([("reading", 10, 30)], {"input": 30, "other": 65}, {"`reading` loads": 30}),
-        ([("cooking", 10, 30), ("x:X", 15, 10)], {"host_python": 20, "host_compute": 15, "other": 65}, {"`cooking`": 20}),
+        (
+            [("cooking", 10, 30), ("x:X", 15, 10)],
+            {"host_python": 20, "host_compute": 15, "other": 65},
+            {"`cooking`": 20},
+        ),
         ([("PjitFunction(f)", 10, 30), ("cooking", 15, 10)], {"host_compute": 35, "other": 65}, {}),
-        ([("PjitFunction(f)", 10, 30), ("backend_compile", 15, 10), ("PjitFunction(g)", 50, 9)], {"compilation": 30, "host_compute": 14, "other": 56}, {}),
+        (
+            [("PjitFunction(f)", 10, 30), ("backend_compile", 15, 10), ("PjitFunction(g)", 50, 9)],
+            {"compilation": 30, "host_compute": 14, "other": 56},
+            {},
+        ),
         ([("IteratorGetNext", 10, 30), ("x:X", 15, 10)], {"input": 30, "host_compute": 5, "other": 65}, {}),
-        ([("$a.py:3 work", 10, 30), ("cooking", 15, 10), ("$b.py:4 inner", 17, 5)], {"host_python": 30, "other": 65}, {"`work` (a.py:3)": 20, "`cooking`": 10}),
-        ([("$a.py:3 work", 10, 30), ("$b.py:4 inner", 17, 5)], {"host_python": 30, "other": 65}, {"`work` (a.py:3)": 25, "`inner` (b.py:4)": 5}),
+        (
+            [("$a.py:3 work", 10, 30), ("cooking", 15, 10), ("$b.py:4 inner", 17, 5)],
+            {"host_python": 30, "other": 65},
+            {"`work` (a.py:3)": 20, "`cooking`": 10},
+        ),
+        (
+            [("$a.py:3 work", 10, 30), ("$b.py:4 inner", 17, 5)],
+            {"host_python": 30, "other": 65},
+            {"`work` (a.py:3)": 25, "`inner` (b.py:4)": 5},
+        ),
         (
             [("$contextlib.py:9 __exit__", 10, 20), ("$time sleep", 12, 5), ("$builtins next", 50, 10)],
             {"host_python": 15, "host_wait": 5, "input": 10, "other": 65},
             {"`__exit__` (contextlib.py:9)": 15, "`sleep` waits": 5, "`next` loads": 10},
         ),
-        ([("$a.py:3 work", 10, 30), ("$queue.py:5 get", 17, 5), ("$threading.py:5 wait", 18, 3)], {"host_python": 25, "host_wait": 5, "other": 65}, {"`work` (a.py:3)": 25, "`work` (a.py:3) waits": 5}),
+        (
+            [("$a.py:3 work", 10, 30), ("$queue.py:5 get", 17, 5), ("$threading.py:5 wait", 18, 3)],
+            {"host_python": 25, "host_wait": 5, "other": 65},
+            {"`work` (a.py:3)": 25, "`work` (a.py:3) waits": 5},
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_time_of_a_step_s_own_thread(
     body: Body, expected: dict[str, float], named: dict[str, float]
 ) -> None:

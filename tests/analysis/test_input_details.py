@@ -93,9 +93,12 @@ def test_categories_matter_from_a_tenth_of_the_host_s_time_on(time: int, n: int)
 
 def test_advice_by_category_the_largest_first() -> None:
     ops = [
-        ("Iterator::Root::Prefetch::Shuffle::Map", "preprocessing", 30), ("Iterator::Root::Prefetch::TFRecord", "advanced_reads", 25),
-        ("Iterator::Root::Interleave::ArrayRecord", "demanded_reads", 20), ("send:InfeedEnqueue", "enqueuing", 15), ("idle", "other", 10),
-    ]  # fmt: skip
+        ("Iterator::Root::Prefetch::Shuffle::Map", "preprocessing", 30),
+        ("Iterator::Root::Prefetch::TFRecord", "advanced_reads", 25),
+        ("Iterator::Root::Interleave::ArrayRecord", "demanded_reads", 20),
+        ("send:InfeedEnqueue", "enqueuing", 15),
+        ("idle", "other", 10),
+    ]
     found = advised(*ops)
     assert [one.category for one in found] == [
         "preprocessing",
@@ -119,15 +122,40 @@ def test_advice_by_category_the_largest_first() -> None:
     [
         ("load", "preprocessing", "`load` runs in the job's own process", "trace_viewer"),
         ("DataLoader.__next__", "demanded_reads", "`DataLoader.__next__` belongs to Grain", "trace_viewer"),
-        ("enumerate(DataLoader)#x", "advanced_reads", "`enumerate(DataLoader)#x` belongs to PyTorch", "trace_viewer"),
-        ("Iterator::Root::Prefetch", "preprocessing", "`Iterator::Root::Prefetch` waits for stages", "tf_data_bottleneck_analysis"),
-        ("Iterator::Root::Odd", "preprocessing", "`Iterator::Root::Odd` takes most of the preprocessing", "tf_data_bottleneck_analysis"),
-        ("Iterator::Root::ParallelMapV2", "preprocessing", "`Iterator::Root::ParallelMapV2` already runs in parallel, so make", "tf_data_bottleneck_analysis"),
-        ("Iterator::Root::Batch", "preprocessing", "`Iterator::Root::Batch` copies elements", "tf_data_bottleneck_analysis"),
+        (
+            "enumerate(DataLoader)#x",
+            "advanced_reads",
+            "`enumerate(DataLoader)#x` belongs to PyTorch",
+            "trace_viewer",
+        ),
+        (
+            "Iterator::Root::Prefetch",
+            "preprocessing",
+            "`Iterator::Root::Prefetch` waits for stages",
+            "tf_data_bottleneck_analysis",
+        ),
+        (
+            "Iterator::Root::Odd",
+            "preprocessing",
+            "`Iterator::Root::Odd` takes most of the preprocessing",
+            "tf_data_bottleneck_analysis",
+        ),
+        (
+            "Iterator::Root::ParallelMapV2",
+            "preprocessing",
+            "`Iterator::Root::ParallelMapV2` already runs in parallel, so make",
+            "tf_data_bottleneck_analysis",
+        ),
+        (
+            "Iterator::Root::Batch",
+            "preprocessing",
+            "`Iterator::Root::Batch` copies elements",
+            "tf_data_bottleneck_analysis",
+        ),
     ],
-)  # fmt: skip
+)
 def test_advice_on_a_stage(name: str, category: str, start: str, tool: str) -> None:
-    (found, *_) = advised((name, category, 10))
+    found, *_ = advised((name, category, 10))
     assert found.text.startswith(start)
     assert (found.category, found.tool) == (category, tool)
 
@@ -189,8 +217,8 @@ def test_a_python_loader_matters_from_a_twentieth_of_the_steps_on(waited: int, i
     starts = [one.text.split(" ")[0] for one in found]
     assert starts == (["`batches`", "Load"] if is_cited else ["The", "Load"])
     assert (
-        found[-1].text
-        == "Load ahead in other threads or processes: `DataLoader` with `num_workers` and `persistent_workers=True`."
+        found[-1].text == "Load ahead in other threads or processes: `DataLoader` with `num_workers` and"
+        " `persistent_workers=True`."
     )
     unknown = input_advice(pipeline_of(host_of(), steps), "unknown", PYTORCH)
     assert [one.text.split(" ")[0] for one in unknown] == [*["`batches`"] * is_cited, "The"]
@@ -212,9 +240,16 @@ def test_without_operations_the_tracer_s_option_is_named() -> None:
 
 
 def test_names_of_stages_and_their_merged_times() -> None:
-    assert [stage(name) for name in ("A::Prefetch::Generator", "A::Generator", "A::MapV2[3]", "Batch[0]", "A::FlatMapV10")] == [
-        "DeviceGenerator", "Generator", "Map", "Batch", "FlatMap",
-    ]  # fmt: skip
+    assert [
+        stage(name)
+        for name in ("A::Prefetch::Generator", "A::Generator", "A::MapV2[3]", "Batch[0]", "A::FlatMapV10")
+    ] == [
+        "DeviceGenerator",
+        "Generator",
+        "Map",
+        "Batch",
+        "FlatMap",
+    ]
     assert [short(name) for name in ("a", "a::b", "a::b::c", "a::b::c::d")] == [
         "a",
         "a::b",
@@ -222,9 +257,12 @@ def test_names_of_stages_and_their_merged_times() -> None:
         "…::c::d",
     ]
     host = host_of(
-        ("Iterator::Root::Map[0]", "preprocessing", 30), ("Iterator::Root::Map[1]", "preprocessing", 40),
-        ("Iterator::Root::Batch", "preprocessing", 60), ("Iterator::Root::Prefetch", "preprocessing", 900), ("read", "demanded_reads", 800),
-    )  # fmt: skip
+        ("Iterator::Root::Map[0]", "preprocessing", 30),
+        ("Iterator::Root::Map[1]", "preprocessing", 40),
+        ("Iterator::Root::Batch", "preprocessing", 60),
+        ("Iterator::Root::Prefetch", "preprocessing", 900),
+        ("read", "demanded_reads", 800),
+    )
     assert largest(host, "preprocessing") == ("Iterator::Root::Map", 70)
     assert costliest(host, "demanded_reads") == "read"
     assert largest(host, "enqueuing") == ("", 0)
@@ -239,9 +277,11 @@ def test_enqueues_of_each_thread_but_the_last() -> None:
         return DrawnEvent(name, start * PS, length * PS)
 
     lines = {
-        "a": [enqueue(0, 4), enqueue(7, 2, "x:Other"), enqueue(10, 6), enqueue(30, 9)], "b": [enqueue(5, 20)],
-        "c": [enqueue(50, 1, "InfeedEnqueueAll:Op"), enqueue(90, 1, "InfeedEnqueueAll:Op")], "d": [enqueue(60, 3), enqueue(75, 5)],
-    }  # fmt: skip
+        "a": [enqueue(0, 4), enqueue(7, 2, "x:Other"), enqueue(10, 6), enqueue(30, 9)],
+        "b": [enqueue(5, 20)],
+        "c": [enqueue(50, 1, "InfeedEnqueueAll:Op"), enqueue(90, 1, "InfeedEnqueueAll:Op")],
+        "d": [enqueue(60, 3), enqueue(75, 5)],
+    }
     host = host_input(build([DrawnPlane("/host:CPU", lines)]))
     assert (host.enqueue_ps // PS, host.between_ps // PS) == (4 + 6 + 3, 10 + 20 + 15)
     device = DrawnPlane("/device:TPU:0", {"XLA Ops": [enqueue(0, 4), enqueue(10, 6)]})
@@ -250,12 +290,10 @@ def test_enqueues_of_each_thread_but_the_last() -> None:
 
 
 def test_operations_of_the_input_keep_their_columns() -> None:
-    trace = drawing(
-        """
+    trace = drawing("""
         a   [Iterator::Root::Map   ][x:Op  ][load:Read     ]
         b   [Iterator::Root::Map          ]
-        """
-    )
+        """)
     host = host_input(trace)
     assert dict(zip(host.ops.name, host.category, strict=True)) == {
         "Iterator::Root::Map": "preprocessing",
@@ -284,9 +322,11 @@ def test_prefetches_wait_only_for_stages_below_them() -> None:
     )
     categories = dict(zip(host.ops.name, host.category, strict=True))
     assert categories == {
-        "Iterator::Root": "waiting", "Iterator::Root::Prefetch": "waiting", "Iterator::Root::Prefetch::Map": "preprocessing",
+        "Iterator::Root": "waiting",
+        "Iterator::Root::Prefetch": "waiting",
+        "Iterator::Root::Prefetch::Map": "preprocessing",
         "Iterator::Root::Batch::Prefetch": "preprocessing",
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize(
@@ -301,8 +341,15 @@ def test_prefetches_wait_only_for_stages_below_them() -> None:
         ((0, 10, 30, 0, 0), 0, 0, 0.5, (0, 10, 30, 0, 0), -1),
         ((40, 10, 30, 0, 0), 0, 100, 0.5, (40, 10, 30, 0, 0), -1),
     ],
-)  # fmt: skip
-def test_time_by_category(times: tuple[int, ...], enqueue: int, between: int, copies: float, shown: tuple[float, ...], fraction: float) -> None:  # fmt: skip
+)
+def test_time_by_category(
+    times: tuple[int, ...],
+    enqueue: int,
+    between: int,
+    copies: float,
+    shown: tuple[float, ...],
+    fraction: float,
+) -> None:
     host = host_of(
         *(
             (f"op{i}", category, time)
@@ -325,7 +372,7 @@ def test_no_time_has_no_largest_category() -> None:
     )
     assert [input_category(name, "Dataset") for name in names] == [
         "demanded_reads" if "Zip" in name else "advanced_reads" for name in names
-    ]  # fmt: skip
+    ]
 
 
 def part_of(steps: Steps, host: str = "h", cores: CoreSteps | None = None, moved: int = 0) -> InputPart:
@@ -349,11 +396,22 @@ def test_parts_without_steps_have_no_share() -> None:
         part_of(steps_of(10, HOST_WAIT_INPUT=(9,)), "most"),
     ]
     assert [part.host for part in input_pipeline(order).hosts] == ["most", "h", "zero", "none"]
-    moved = InputPipeline(CommonSteps(steps_of(0, 10, HOST_WAIT_INPUT=(0, 4))), None, host_of(), host_time(host_of()), (part_of(no_steps(), moved=3), part_of(no_steps(), moved=4)))  # fmt: skip
+    moved = InputPipeline(
+        CommonSteps(steps_of(0, 10, HOST_WAIT_INPUT=(0, 4))),
+        None,
+        host_of(),
+        host_time(host_of()),
+        (part_of(no_steps(), moved=3), part_of(no_steps(), moved=4)),
+    )
     assert (moved.moved_ps, moved.input_fraction.tolist()) == (14, [0, 0.4])
 
 
-def cores_of(names: tuple[str, ...], shares: list[list[float]], compute: list[int], sparse: dict[str, list[int]] | None = None) -> CoreSteps:  # fmt: skip
+def cores_of(
+    names: tuple[str, ...],
+    shares: list[list[float]],
+    compute: list[int],
+    sparse: dict[str, list[int]] | None = None,
+) -> CoreSteps:
     zeros = np.zeros(len(compute), np.int64)
     parts = {name: np.array(compute) if name == "tc_compute" else zeros for name in TC_PARTS}
     return CoreSteps(
@@ -399,9 +457,12 @@ def test_of_the_changes_the_one_with_the_lowest_upper_end_is_named(monkeypatch: 
 
     assert best() == stage
     chosen = best(
-        estimate("now", (1, 2)), estimate("parallel", (3.0, 9.0)), estimate("prefetch", (5.0, 8.0), note="if it is so"),
-        estimate("parallel_prefetch", (1.0, 5.0), is_no_gain=True), estimate("parallel", None),
-    )  # fmt: skip
+        estimate("now", (1, 2)),
+        estimate("parallel", (3.0, 9.0)),
+        estimate("prefetch", (5.0, 8.0), note="if it is so"),
+        estimate("parallel_prefetch", (1.0, 5.0), is_no_gain=True),
+        estimate("parallel", None),
+    )
     assert chosen == replace(
         stage, change="change prefetch", step_ps=(5.0, 8.0), now_ps=mean, note="if it is so"
     )
@@ -421,8 +482,9 @@ def test_sentences_on_the_slow_stage() -> None:
     gain = replace(plain, change="8 threads", step_ps=(2.0 * MS, 6.0 * MS), now_ps=5.0 * MS)
     assert gain.gain_ps == (0, 3 * MS)
     assert gain.sentences[0] == first
-    assert gain.sentences[1] == (
-        "8 threads alone would shorten each step from 5.00 ms to between 2.00 ms and 6.00 ms (estimated)."
+    assert (
+        gain.sentences[1]
+        == "8 threads alone would shorten each step from 5.00 ms to between 2.00 ms and 6.00 ms (estimated)."
     )
     sure = replace(gain, step_ps=(2.0 * MS, 4.0 * MS), note="with free processors")
     assert sure.gain_ps == (MS, 3 * MS)
@@ -431,9 +493,20 @@ def test_sentences_on_the_slow_stage() -> None:
 
 @pytest.mark.parametrize(
     ("category", "bucket"),
-    [("infeed", 0), ("host recv-done", 1), ("host send", 2), ("host send-done", 2), ("sparse-core-v0 infeed wait", 3),
-     ("all-gather", 4), ("reduce-scatter fusion", 4), ("outfeed", 5), ("fusion", 5), ("", 5), ("send", 5)],
-)  # fmt: skip
+    [
+        ("infeed", 0),
+        ("host recv-done", 1),
+        ("host send", 2),
+        ("host send-done", 2),
+        ("sparse-core-v0 infeed wait", 3),
+        ("all-gather", 4),
+        ("reduce-scatter fusion", 4),
+        ("outfeed", 5),
+        ("fusion", 5),
+        ("", 5),
+        ("send", 5),
+    ],
+)
 def test_buckets_of_categories(category: str, bucket: int) -> None:
     assert _bucket(category) == bucket
 
@@ -446,9 +519,10 @@ def test_collectives_without_ids_are_told_apart_by_their_occurrence() -> None:
         for step, (first, second, other) in enumerate(lengths):
             at = 100 * step
             events += [
-                DrawnEvent("x", (at + 1) * PS, first * PS), DrawnEvent("x", (at + 31) * PS, second * PS),
+                DrawnEvent("x", (at + 1) * PS, first * PS),
+                DrawnEvent("x", (at + 31) * PS, second * PS),
                 DrawnEvent("y", (at + 61) * PS, other * PS, {"all_reduce_unique_id": step}),
-            ]  # fmt: skip
+            ]
         steps = [DrawnEvent(str(i), 100 * i * PS, 100 * PS) for i in range(len(lengths))]
         stats = {name: {"hlo_category": "all-reduce"} for name in "xy"}
         return DrawnPlane(f"/device:TPU:{number}", {"Steps": steps, "XLA Ops": events}, metadata_stats=stats)

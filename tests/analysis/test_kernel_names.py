@@ -71,9 +71,11 @@ KERNELS = [
         True,
     ),
     (
-        "void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<cute::tuple<int>, "
-        "cutlass::gemm::collective::CollectiveMma<cutlass::gemm::MainloopSm90TmaGmmaWarpSpecialized<4> > > "
-        ">(Params)",
+        (
+            "void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<cute::tuple<int>,"
+            " cutlass::gemm::collective::CollectiveMma<cutlass::gemm::MainloopSm90TmaGmmaWarpSpecialized<4> >"
+            " > >(Params)"
+        ),
         "cutlass",
         True,
     ),
@@ -82,8 +84,10 @@ KERNELS = [
     ("nvjet_sm100_tst_128x256_64x6_2x1_2cta_v_bz_TNT", "cuBLAS", True),
     ("cutlass3x_sm100_bstensorop_s256x256x64gemm_block_scaled_ue8m0xf4", "cutlass", True),
     (
-        "void cutlass::device_kernel<cutlass::gemm::collective::MainloopSm100TmaUmmaWarpSpecialized<3, 2> "
-        ">(Params)",
+        (
+            "void cutlass::device_kernel<cutlass::gemm::collective::MainloopSm100TmaUmmaWarpSpecialized<3, 2>"
+            " >(Params)"
+        ),
         "cutlass",
         True,
     ),
@@ -119,7 +123,10 @@ KERNELS = [
     ("void deep_gemm::fp8_gemm_kernel<4096u, 7168u, 128u>(__nv_bfloat16*)", "Other", True),
     ("void marlin::Marlin<256, 1, 8, 8, 4>(int4 const*)", "Other", True),
     (
-        "void cutlass::device_kernel<flash::enable_sm90<flash::FlashAttnFwdSm90<flash::CollectiveMainloopFwdSm90> > >(Params)",
+        (
+            "void cutlass::device_kernel<flash::enable_sm90<flash::FlashAttnFwdSm90<flash::CollectiveMainloopFwdSm90>"
+            " > >(Params)"
+        ),
         "Flash attention",
         True,
     ),
@@ -145,8 +152,10 @@ KERNELS = [
         False,
     ),
     (
-        "void split_embedding_codegen_forward_unweighted_kernel<float, "
-        "float>(at::GenericPackedTensorAccessor<float>)",
+        (
+            "void split_embedding_codegen_forward_unweighted_kernel<float, "
+            "float>(at::GenericPackedTensorAccessor<float>)"
+        ),
         "FBGEMM",
         False,
     ),
@@ -166,8 +175,10 @@ KERNELS = [
         False,
     ),
     (
-        "void pytorch_flash::flash_fwd_kernel<pytorch_flash::Flash_fwd_kernel_traits<64, 128> "
-        ">(Flash_fwd_params)",
+        (
+            "void pytorch_flash::flash_fwd_kernel<pytorch_flash::Flash_fwd_kernel_traits<64, 128> "
+            ">(Flash_fwd_params)"
+        ),
         "Flash attention",
         True,
     ),

@@ -47,11 +47,20 @@ def test_contexts_of_several_types() -> None:
         two                        [u][v][w][x][y]
         """,
         {
-            "a": made(5, 1), "b": made(5, 1), "c": made(5, 2), "d": made(9, 1), "e": made(5, 3),
-            "f": made(77, 1), "z": made(-1, 1), "u": used(5, 1), "v": used(5, 2), "w": used(9, 1),
-            "x": used(5, 4), "y": used(77, 1),
+            "a": made(5, 1),
+            "b": made(5, 1),
+            "c": made(5, 2),
+            "d": made(9, 1),
+            "e": made(5, 3),
+            "f": made(77, 1),
+            "z": made(-1, 1),
+            "u": used(5, 1),
+            "v": used(5, 2),
+            "w": used(9, 1),
+            "x": used(5, 4),
+            "y": used(77, 1),
         },
-    )  # fmt: skip
+    )
     found = tied(trace)
     both = {kind: [pair for pair in pairs if pair[0] and pair[1]] for kind, pairs in found.items()}
     assert both == {
@@ -96,13 +105,15 @@ def test_executors_feed_the_iterators_of_their_step() -> None:
         """,
         {
             "ExecutorState::Process": [
-                {"id": 1, "iter_num": 4}, {"id": 1, "iter_num": 5}, {"id": 1, "iter_num": 5},
+                {"id": 1, "iter_num": 4},
+                {"id": 1, "iter_num": 5},
+                {"id": 1, "iter_num": 5},
             ],
             "other": {"id": 1, "iter_num": 5},
             "IteratorGetNextOp::DoCompute": {"id": 1, "iter_num": 5},
             "IteratorGetNextAsOptionalOp::DoCompute": {"id": 1, "iter_num": 4},
         },
-    )  # fmt: skip
+    )
     found = ties(trace)
     pairs = {
         (int(p), int(c))
@@ -123,11 +134,15 @@ def test_launches_and_their_kernels() -> None:
         Stream             [k1][k2][k3][k4]
         """,
         {
-            "launch": [{"correlation_id": 1}, {"correlation_id": 1}], "Add:Add": {"correlation_id": 2},
-            "MemcpyHtoD": {"correlation_id": 3}, "k1": {"correlation_id": 1}, "k2": {"correlation_id": 2},
-            "k3": {"correlation_id": 3}, "k4": {"correlation_id": 9},
+            "launch": [{"correlation_id": 1}, {"correlation_id": 1}],
+            "Add:Add": {"correlation_id": 2},
+            "MemcpyHtoD": {"correlation_id": 3},
+            "k1": {"correlation_id": 1},
+            "k2": {"correlation_id": 2},
+            "k3": {"correlation_id": 3},
+            "k4": {"correlation_id": 9},
         },
-    )  # fmt: skip
+    )
     launch, launched, kernel, used_ids = launch_to_kernel(trace)
     assert (launch.tolist(), launched.tolist()) == ([1, 3], [1, 3])
     assert (kernel.tolist(), used_ids.tolist()) == ([4, 5, 6, 7], [1, 2, 3, 9])

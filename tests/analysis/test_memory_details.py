@@ -82,16 +82,23 @@ def test_a_deallocation_takes_what_it_does_not_state_from_its_allocation() -> No
         "shape": "[2]",
     }
     found = events_of(
-        event(0, 5, **made), event(1, 6, allocation_bytes=8, allocated_for="gather"), event(2, 5, True, allocation_bytes=0, tf_op="", shape="(null)"),
-        event(3, 6, True, allocation_bytes=1, tf_op="own"), event(4, 77, True), event(5, 5, tf_op="(null)", allocated_for="later"), event(6, 5, True, requested_bytes=0),
-    )  # fmt: skip
+        event(0, 5, **made),
+        event(1, 6, allocation_bytes=8, allocated_for="gather"),
+        event(2, 5, True, allocation_bytes=0, tf_op="", shape="(null)"),
+        event(3, 6, True, allocation_bytes=1, tf_op="own"),
+        event(4, 77, True),
+        event(5, 5, tf_op="(null)", allocated_for="later"),
+        event(6, 5, True, requested_bytes=0),
+    )
     texts = [
         [found.strings[i] if i >= 0 else None for i in column[0:7].tolist()]
         for column in (found.op, found.region, found.shape)
     ]
     assert texts == [
-        ["conv", "gather", "conv", "own", None, None, None], ["output", None, "output", None, None, None, None], ["[2]", None, "[2]", None, None, None, None],
-    ]  # fmt: skip
+        ["conv", "gather", "conv", "own", None, None, None],
+        ["output", None, "output", None, None, None, None],
+        ["[2]", None, "[2]", None, None, None, None],
+    ]
     assert found.allocation_bytes[0:7].tolist() == [64, 8, 64, 1, 0, 0, 0]
     assert found.requested_bytes[0:7].tolist() == [60, -1, 60, -1, -1, -1, -1]
     assert [dtype_name(number) for number in found.dtype[0:7].tolist()] == [
@@ -111,9 +118,24 @@ def test_a_deallocation_takes_what_it_does_not_state_from_its_allocation() -> No
 
 
 DTYPES = {
-    0: "", 1: "float32", 2: "float64", 3: "int32", 7: "string", 9: "int64", 10: "bool", 14: "bfloat16", 19: "float16", 20: "resource",
-    21: "variant", 23: "uint64", 24: "float8_e5m2", 32: "uint2", 33: "33", -1: "-1", 101: "101",
-}  # fmt: skip
+    0: "",
+    1: "float32",
+    2: "float64",
+    3: "int32",
+    7: "string",
+    9: "int64",
+    10: "bool",
+    14: "bfloat16",
+    19: "float16",
+    20: "resource",
+    21: "variant",
+    23: "uint64",
+    24: "float8_e5m2",
+    32: "uint2",
+    33: "33",
+    -1: "-1",
+    101: "101",
+}
 
 
 def test_names_of_data_types() -> None:
@@ -122,10 +144,16 @@ def test_names_of_data_types() -> None:
 
 def test_fragmentation_is_reported_or_follows_from_what_is_held() -> None:
     found = events_of(
-        event(0, fragmentation=0.25, bytes_held=100, bytes_allocated=10), event(1, bytes_held=100, bytes_allocated=40), event(2, bytes_held=0, bytes_allocated=4),
-        event(3, bytes_allocated=4), event(4, fragmentation=float("nan"), bytes_held=8, bytes_allocated=2), event(5, fragmentation=1.5), event(6, fragmentation=-0.5),
-        event(7, bytes_held=1, bytes_allocated=4), event(8, fragmentation=float("inf"), bytes_held=1, bytes_allocated=0),
-    )  # fmt: skip
+        event(0, fragmentation=0.25, bytes_held=100, bytes_allocated=10),
+        event(1, bytes_held=100, bytes_allocated=40),
+        event(2, bytes_held=0, bytes_allocated=4),
+        event(3, bytes_allocated=4),
+        event(4, fragmentation=float("nan"), bytes_held=8, bytes_allocated=2),
+        event(5, fragmentation=1.5),
+        event(6, fragmentation=-0.5),
+        event(7, bytes_held=1, bytes_allocated=4),
+        event(8, fragmentation=float("inf"), bytes_held=1, bytes_allocated=0),
+    )
     expected = [0.25, 0.6, None, None, 0.75, 1, 0, 0, 1]
     assert [
         None if np.isnan(value) else value for value in found.fragmentation[0:9].tolist()
@@ -135,11 +163,18 @@ def test_fragmentation_is_reported_or_follows_from_what_is_held() -> None:
 def test_memories_are_named_after_allocators_or_devices() -> None:
     lines = [
         DrawnEvent("MemoryAllocation", 10 * i * NS, 0, stats)
-        for i, stats in enumerate((
-            {"allocator_name": "GPU_10_bfc"}, {"allocator_name": "GPU_2_bfc"}, {"index_on_host": 3}, {"device_ordinal": 0, "index_on_host": 9}, {},
-            {"allocator_name": "GPU_2_bfc", "device_ordinal": 5}, {"device_ordinal": 11},
-        ))
-    ]  # fmt: skip
+        for i, stats in enumerate(
+            (
+                {"allocator_name": "GPU_10_bfc"},
+                {"allocator_name": "GPU_2_bfc"},
+                {"index_on_host": 3},
+                {"device_ordinal": 0, "index_on_host": 9},
+                {},
+                {"allocator_name": "GPU_2_bfc", "device_ordinal": 5},
+                {"device_ordinal": 11},
+            )
+        )
+    ]
     found = memory_events(trace_of(lines))
     assert found.memories == ("GPU_2_bfc", "GPU_10_bfc", "device 0", "device 3", "device 11", "memory")
     assert found.first.tolist() == [0, 2, 3, 4, 5, 6, 7]
@@ -157,9 +192,11 @@ def test_a_peak_states_what_was_true_at_it() -> None:
     """The last of the equal peaks; the allocator's own peak counts from 0 on."""
     stats = {"bytes_reserved": 5, "bytes_available": 20}
     found = events_of(
-        event(0, 1, bytes_allocated=10, peak_bytes_in_use=0, **stats), event(1, 2, bytes_allocated=30, **stats),
-        event(2, 3, True, bytes_allocated=30, fragmentation=0.5, bytes_held=44, **stats), event(3, 4, bytes_allocated=8, **stats),
-    )  # fmt: skip
+        event(0, 1, bytes_allocated=10, peak_bytes_in_use=0, **stats),
+        event(1, 2, bytes_allocated=30, **stats),
+        event(2, 3, True, bytes_allocated=30, fragmentation=0.5, bytes_held=44, **stats),
+        event(3, 4, bytes_allocated=8, **stats),
+    )
     peak = memory_peak(found, 0)
     assert (peak.at, peak.start_ps, peak.name, peak.memory) == (2, 2 * NS, "m", 0)
     assert (peak.stack_bytes, peak.heap_bytes, peak.free_bytes, peak.held_bytes, peak.fragmentation) == (
@@ -216,7 +253,18 @@ def test_windows_are_what_plain_pixels_keep(seed: int) -> None:
         times = np.sort(draw.integers(0, 90, n)).tolist()
         levels = draw.integers(1, 50, n).tolist()
         other = [event(5, i, allocator_name="a", bytes_allocated=1) for i in range(3)]
-        found = events_of(*sorted([*other, *(event(time, i, bytes_allocated=level) for i, (time, level) in enumerate(zip(times, levels, strict=True)))], key=lambda one: one.start_ps))  # fmt: skip
+        found = events_of(
+            *sorted(
+                [
+                    *other,
+                    *(
+                        event(time, i, bytes_allocated=level)
+                        for i, (time, level) in enumerate(zip(times, levels, strict=True))
+                    ),
+                ],
+                key=lambda one: one.start_ps,
+            )
+        )
         memory = found.memories.index("m")
         low, width = int(draw.integers(-5, 80)), int(draw.integers(1, 9))
         high = low + int(draw.integers(0, 60))

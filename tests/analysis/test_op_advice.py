@@ -30,15 +30,27 @@ MS = 10**9
 @pytest.mark.parametrize(
     ("name", "kind"),
     [
-        ("cudaDeviceSynchronize", "sync"), ("hipEventSynchronize", "sync"), ("aten::item", "sync"), ("aten::itemize", None),
-        ("aten::_local_scalar_dense", "sync"), ("np.asarray(jax.Array)", "sync"), ("$x.py:3 block_until_ready", "sync"),
-        ("cudaLaunchKernelExC", "launch"), ("hipExtModuleLaunchKernel", "launch"), ("cuLaunchKernelEx", "launch"),
+        ("cudaDeviceSynchronize", "sync"),
+        ("hipEventSynchronize", "sync"),
+        ("aten::item", "sync"),
+        ("aten::itemize", None),
+        ("aten::_local_scalar_dense", "sync"),
+        ("np.asarray(jax.Array)", "sync"),
+        ("$x.py:3 block_until_ready", "sync"),
+        ("cudaLaunchKernelExC", "launch"),
+        ("hipExtModuleLaunchKernel", "launch"),
+        ("cuLaunchKernelEx", "launch"),
         ("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", "loader"),
-        ("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", "workers"), ("EagerExecute", "eager"),
-        ("EagerExecute: Mul", None), ("cuGraphLaunch", "graph"), ("CompiledFunctionBackward", "compiled"),
-        ("Torch-Compiled Region: 0/1", "compiled"), ("## Call CompiledFxGraph x ##", "compiled"), ("f", None),
+        ("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", "workers"),
+        ("EagerExecute", "eager"),
+        ("EagerExecute: Mul", None),
+        ("cuGraphLaunch", "graph"),
+        ("CompiledFunctionBackward", "compiled"),
+        ("Torch-Compiled Region: 0/1", "compiled"),
+        ("## Call CompiledFxGraph x ##", "compiled"),
+        ("f", None),
     ],
-)  # fmt: skip
+)
 def test_kinds_of_framework_calls(name: str, kind: str | None) -> None:
     trace = build(
         [
@@ -58,8 +70,11 @@ def test_calls_of_several_hosts_the_longest_first() -> None:
         [Call("sync", "b", 4, 1), Call("eager", "b", 3, 6), Call("launch", "a", 1, 1)],
     ]
     assert sum_calls(parts) == (
-        Call("launch", "a", 3, 10), Call("sync", "b", 5, 6), Call("eager", "b", 3, 6), Call("launch", "c", 1, 5),
-    )  # fmt: skip
+        Call("launch", "a", 3, 10),
+        Call("sync", "b", 5, 6),
+        Call("eager", "b", 3, 6),
+        Call("launch", "c", 1, 5),
+    )
 
 
 PEAKS = Roofs(1e12, (1e9, 0.0, 0.0, 0.0, 0.0), sources=("a sheet", "the trace"))
@@ -71,16 +86,19 @@ def excess(op: str, resource: str = "HBM", fraction: float = 1.5, time_ps: float
 
 def test_notices_of_operations_above_a_peak() -> None:
     (one,) = excess_notices([excess("f")], PEAKS)
-    assert one.message == (
-        "1 operation exceeds a peak of the device, which is impossible: `f` at 150% of peak HBM bandwidth (1.00 GB/s). "
-        "Likely reason: a cache served part of the bytes, or the peak is too low (source: the trace)."
+    assert (
+        one.message
+        == "1 operation exceeds a peak of the device, which is impossible: `f` at 150% of peak HBM bandwidth"
+        " (1.00 GB/s). Likely reason: a cache served part of the bytes, or the peak is too low (source:"
+        " the trace)."
     )
     (several,) = excess_notices([excess(name, "Compute") for name in "abcde"], PEAKS)
     peak = "at 150% of peak compute (1.00 TFLOP/s)"
-    assert several.message == (
-        f"5 operations exceed a peak of the device, which is impossible: `a` {peak}, `b` {peak}, `c` {peak}, and 2 more. "
-        "Likely reason: the device ran above its rated clock, its FLOPs are fewer than counted, or the peak is too low "
-        "(source: a sheet)."
+    assert (
+        several.message
+        == f"5 operations exceed a peak of the device, which is impossible: `a` {peak}, `b` {peak}, `c`"
+        f" {peak}, and 2 more. Likely reason: the device ran above its rated clock, its FLOPs are fewer"
+        " than counted, or the peak is too low (source: a sheet)."
     )
     (three,) = excess_notices([excess(name) for name in "abc"], PEAKS)
     assert " more" not in three.message
@@ -111,9 +129,12 @@ def peaked(*ops: tuple[str, int, int, str]) -> Trace:
 def test_operations_above_a_peak_the_largest_excess_first() -> None:
     """10 µs allow ten million FLOPs and 10,000 bytes; loops only run others."""
     trace = peaked(
-        ("fits", 10_400_000, 10_400, "loop fusion"), ("bytes", 10, 12_000, "loop fusion"), ("flops", 20_000_000, 1, "dot"),
-        ("loop", 90_000_000, 1, "while"), ("above", 1, 10_600, "copy"),
-    )  # fmt: skip
+        ("fits", 10_400_000, 10_400, "loop fusion"),
+        ("bytes", 10, 12_000, "loop fusion"),
+        ("flops", 20_000_000, 1, "dot"),
+        ("loop", 90_000_000, 1, "while"),
+        ("above", 1, 10_600, "copy"),
+    )
     found = excesses(hlo_ops(trace), PEAKS)
     assert [(one.op, one.resource) for one in found] == [
         ("flops", "Compute"),
@@ -163,8 +184,14 @@ def halves() -> Trace:
         "add": {**common, "symbol_id": 4, "bytes_accessed": 10, "flops": 7},
     }
     events = [
-        (SLICE_DONE, 3, 2), (SLICE, 10, 1), (SLICE_DONE, 20, 4), (SLICE, 30, 0), (SLICE_DONE, 30, 7), (LONE, 50, 1), ("add", 60, 5),
-    ]  # fmt: skip
+        (SLICE_DONE, 3, 2),
+        (SLICE, 10, 1),
+        (SLICE_DONE, 20, 4),
+        (SLICE, 30, 0),
+        (SLICE_DONE, 30, 7),
+        (LONE, 50, 1),
+        ("add", 60, 5),
+    ]
     return trace_of(events, stats=stats)
 
 
@@ -223,9 +250,11 @@ def stepped(n_steps: int = 3) -> Trace:
         DrawnEvent(name, (100 * i + start) * PS, duration * PS, {"group_id": 5 + i})
         for i in range(n_steps)
         for name, start, duration in (
-            ("infeed", 2, 9), ("while", 15, 70), *(("add", 20 + 10 * k, 6) for k in range(i + 1)),
+            ("infeed", 2, 9),
+            ("while", 15, 70),
+            *(("add", 20 + 10 * k, 6) for k in range(i + 1)),
         )
-    ]  # fmt: skip
+    ]
     ops.append(DrawnEvent("add", (100 * n_steps + 5) * PS, 6 * PS))
     return build([DrawnPlane("/device:TPU:0", {"Steps": steps, "XLA Ops": ops}, metadata_stats=stats)])
 

@@ -228,9 +228,12 @@ def test_labels_of_kernels() -> None:
     rows = np.flatnonzero(trace.event_line == 1)
     labels = of_rows(trace, rows)
     text = [
-        tuple(labels.texts(int(column[i])) if column[i] >= 0 else "" for column in (labels.module, labels.hlo_op, labels.framework_op, labels.source))
+        tuple(
+            labels.texts(int(column[i])) if column[i] >= 0 else ""
+            for column in (labels.module, labels.hlo_op, labels.framework_op, labels.source)
+        )
         for i in labels.of.tolist()
-    ]  # fmt: skip
+    ]
     assert text == [
         ("jit_f(7)", "dot.2", "jit(f)/s/dot_general", "a.py:12"),
         ("jit_f(7)", "call.1::add.3", "", ""),

@@ -56,9 +56,12 @@ def advised(
 
 def test_without_steps_the_advice_is_to_mark_them() -> None:
     words = {
-        PYTORCH: "`prof.step()`", JAX: "StepTraceAnnotation", TENSORFLOW: "tf.profiler.experimental.Trace",
-        SERVING: "tf.profiler.experimental.Trace", UNKNOWN: "Annotate steps, so",
-    }  # fmt: skip
+        PYTORCH: "`prof.step()`",
+        JAX: "StepTraceAnnotation",
+        TENSORFLOW: "tf.profiler.experimental.Trace",
+        SERVING: "tf.profiler.experimental.Trace",
+        UNKNOWN: "Annotate steps, so",
+    }
     for framework, word in words.items():
         (text,) = advised("input", framework, n_steps=0)
         assert word in text
@@ -74,9 +77,17 @@ def test_without_steps_the_advice_is_to_mark_them() -> None:
     ("category", "framework", "start"),
     [
         ("device_collectives", PYTORCH, "Overlap communication with the backward pass"),
-        ("device_collectives", JAX, "Overlap communication with compute, use a larger batch per device, or shard differently (`"),
+        (
+            "device_collectives",
+            JAX,
+            "Overlap communication with compute, use a larger batch per device, or shard differently (`",
+        ),
         ("device_collectives", TENSORFLOW, "Use a larger batch per replica"),
-        ("device_collectives", UNKNOWN, "Overlap communication with compute, use a larger batch per device, or shard differently."),
+        (
+            "device_collectives",
+            UNKNOWN,
+            "Overlap communication with compute, use a larger batch per device, or shard differently.",
+        ),
         ("compilation", PYTORCH, "Keep shapes constant (`torch.compile"),
         ("compilation", SERVING, "Pass tensors instead"),
         ("compilation", UNKNOWN, "Keep shapes and arguments constant"),
@@ -94,19 +105,25 @@ def test_without_steps_the_advice_is_to_mark_them() -> None:
         ("other", JAX, "JAX dispatches asynchronously"),
         ("other", TENSORFLOW, "Keep Python out of the loop"),
     ],
-)  # fmt: skip
+)
 def test_the_first_advice_on_a_category(category: str, framework: str, start: str) -> None:
     assert advised(category, framework)[0].startswith(start)
 
 
 def test_advice_on_waits_cites_the_longest_two_of_more_than_a_hundredth() -> None:
     calls = [
-        Call(SYNC, "$threading.py:3 wait", 2000, 40 * MS), Call(LAUNCH, "launch", 1, 90 * MS),
-        Call(SYNC, "item", 1, 5 * MS), Call(SYNC, "third", 7, 4 * MS), Call(SYNC, "short", 9, 3 * MS),
-    ]  # fmt: skip
+        Call(SYNC, "$threading.py:3 wait", 2000, 40 * MS),
+        Call(LAUNCH, "launch", 1, 90 * MS),
+        Call(SYNC, "item", 1, 5 * MS),
+        Call(SYNC, "third", 7, 4 * MS),
+        Call(SYNC, "short", 9, 3 * MS),
+    ]
     assert advised("synchronization", PYTORCH, *calls) == (
-        "The host waits for the device in `wait` (2,000 calls, 40.0 ms) and `item` (1 call, 5.00 ms): move `.item()`, "
-        "`.cpu()`, printing of losses and `torch.cuda.synchronize()` out of the step, or do them only every n-th step.",
+        (
+            "The host waits for the device in `wait` (2,000 calls, 40.0 ms) and `item` (1 call, 5.00 ms):"
+            " move `.item()`, `.cpu()`, printing of losses and `torch.cuda.synchronize()` out of the step, or"
+            " do them only every n-th step."
+        ),
     )
     assert advised("synchronization", UNKNOWN, calls[2])[0].endswith(
         "5.00 ms): fetch results only every n-th step."
@@ -179,13 +196,16 @@ def part(host: str, steps: Steps, duty_cycle: float | None = None) -> Summary:
 
 def test_hosts_are_compared_in_their_common_steps() -> None:
     parts = [
-        part("a", steps_of(10, 20, 60, HOST_WAIT_INPUT=(1, 2, 12)), 0.5), part("b", steps_of(30, 90, HOST_TO_DEVICE=(3, 9))),
-        part("c", no_steps()), part("d", steps_of(500)),
-    ]  # fmt: skip
+        part("a", steps_of(10, 20, 60, HOST_WAIT_INPUT=(1, 2, 12)), 0.5),
+        part("b", steps_of(30, 90, HOST_TO_DEVICE=(3, 9))),
+        part("c", no_steps()),
+        part("d", steps_of(500)),
+    ]
     common = CommonSteps(no_steps(), rows=(slice(1, 3), slice(0, 2), slice(0, 0), slice(0, 0)))
     assert host_steps(parts, common) == (
-        HostSteps("b", 60, 12 / 120, 108 / 120, None), HostSteps("a", 40, 14 / 80, 66 / 80, 0.5),
-    )  # fmt: skip
+        HostSteps("b", 60, 12 / 120, 108 / 120, None),
+        HostSteps("a", 40, 14 / 80, 66 / 80, 0.5),
+    )
     apart = host_steps(parts, replace(common, is_disjoint=True))
     assert [(host.host, host.step_ps) for host in apart] == [("d", 500), ("b", 60), ("a", 30)]
     empty = host_steps([part("z", steps_of(0))], CommonSteps(no_steps(), rows=(slice(0, 1),)))
@@ -206,8 +226,10 @@ def test_hosts_within_a_hundredth_are_equally_fast() -> None:
         slowest_host(hosts_of(1005, 1004, 1000))
         == "All 3 hosts are equally fast: their average step times differ by less than 1%."
     )
-    assert slowest_host(hosts_of(1.12 * MS, MS, MS)) == (
-        "`h0` is the slowest of 3 hosts: its steps take 1.12 ms on average, 12.0% longer than on the fastest, `h2`."
+    assert (
+        slowest_host(hosts_of(1.12 * MS, MS, MS))
+        == "`h0` is the slowest of 3 hosts: its steps take 1.12 ms on average, 12.0% longer than on the"
+        " fastest, `h2`."
     )
     assert slowest_host(hosts_of(1.999 * MS, MS)).endswith("99.9% longer than on the fastest, `h1`.")
     assert slowest_host(hosts_of(2 * MS, MS)).endswith(
@@ -235,9 +257,15 @@ def test_a_live_sample_of_unlike_steps() -> None:
 
 def test_versions_are_texts_or_numbers() -> None:
     planes = [
-        DrawnPlane("/host:CPU", {"main": [DrawnEvent("x", 0, 1)]}, {"jax_version": "0.4.1", "cuda_version": 12040}),
-        DrawnPlane("/host:metadata", {"m": [DrawnEvent("y", 0, 1)]}, {"jax_version": "0.4.2", "libtpu_version": "0.0.17", "cuda_version": 11000}),
-    ]  # fmt: skip
+        DrawnPlane(
+            "/host:CPU", {"main": [DrawnEvent("x", 0, 1)]}, {"jax_version": "0.4.1", "cuda_version": 12040}
+        ),
+        DrawnPlane(
+            "/host:metadata",
+            {"m": [DrawnEvent("y", 0, 1)]},
+            {"jax_version": "0.4.2", "libtpu_version": "0.0.17", "cuda_version": 11000},
+        ),
+    ]
     assert summary(build(planes)).versions == (("jax", "0.4.1"), ("libtpu", "0.0.17"), ("cuda", "12040"))
 
 
@@ -268,16 +296,26 @@ def test_notices_on_inferred_waiting_and_on_peaks(monkeypatch: pytest.MonkeyPatc
 def test_shares_of_gpus_that_work_in_steps() -> None:
     """Steps of 100 and 300 with 60 and 130 of work on the GPU; copies between hosts are none of it."""
     steps = steps_of(
-        100, 300, DEVICE_COMPUTE_32=(30, 60), DEVICE_COMPUTE_16=(10, 20), HOST_TO_DEVICE=(5, 10), DEVICE_TO_HOST=(5, 10),
-        DEVICE_COLLECTIVES=(5, 10), DEVICE_TO_DEVICE=(5, 20), HOST_TO_HOST=(20, 50), HOST_COMPUTE=(10, 10),
-    )  # fmt: skip
+        100,
+        300,
+        DEVICE_COMPUTE_32=(30, 60),
+        DEVICE_COMPUTE_16=(10, 20),
+        HOST_TO_DEVICE=(5, 10),
+        DEVICE_TO_HOST=(5, 10),
+        DEVICE_COLLECTIVES=(5, 10),
+        DEVICE_TO_DEVICE=(5, 20),
+        HOST_TO_HOST=(20, 50),
+        HOST_COMPUTE=(10, 10),
+    )
     host = host_facts(drawing("/device:GPU:0:\n  s [k]"))
     hosts = [
         replace(host, devices=DeviceTimes(spans, busy, union, union_busy), duration_ps=duration)
         for spans, busy, union, union_busy, duration in (
-            ((100, 50), (40, 30), 120, 60, 7), ((30,), (10,), 30, 10, 9), ((), (), 0, 0, 8),
+            ((100, 50), (40, 30), 120, 60, 7),
+            ((30,), (10,), 30, 10, 9),
+            ((), (), 0, 0, 8),
         )
-    ]  # fmt: skip
+    ]
     facts = RunFacts(tuple(hosts), CommonSteps(steps))
     assert facts.union_idle_fraction == pytest.approx(1 - 190 / 400)
     assert facts.idle_fraction == facts.union_idle_fraction
@@ -303,10 +341,13 @@ def test_a_core_s_span_includes_its_steps_and_its_busy_time_only_operations() ->
         return DrawnEvent("op", start * PS, length * PS)
 
     cores = [
-        DrawnPlane("/device:TPU:0", {"Steps": [op(10, 50)], "XLA Ops": [op(20, 5), op(30, 10)], "XLA Modules": [op(0, 99)]}),
+        DrawnPlane(
+            "/device:TPU:0",
+            {"Steps": [op(10, 50)], "XLA Ops": [op(20, 5), op(30, 10)], "XLA Modules": [op(0, 99)]},
+        ),
         DrawnPlane("/device:TPU:1", {"Steps": [op(25, 3)], "XLA Ops": [op(22, 6), op(70, 10)]}),
         DrawnPlane("/device:TPU:2", {"Steps": [op(0, 500)]}),
-    ]  # fmt: skip
+    ]
     times = host_facts(build(cores)).devices
     assert [span // PS for span in times.span_ps] == [50, 58]
     assert [busy // PS for busy in times.busy_ps] == [15, 16]
@@ -329,13 +370,16 @@ def test_notices_on_a_trace() -> None:
 
     assert told() == []
     assert told(errors=("e1", "e2", "e1"), warnings=("w", "w")) == [
-        ("error", "host: the profiler reported: e1"), ("error", "host: the profiler reported: e2"),
+        ("error", "host: the profiler reported: e1"),
+        ("error", "host: the profiler reported: e2"),
         ("warning", "host: the profiler warned: w"),
-    ]  # fmt: skip
+    ]
     for n, damage, text in (
-        (1, "", "1 damaged part was skipped"), (1, "a line is cut off", "a line is cut off"),
-        (2, "", "2 damaged parts were skipped"), (1200, "a cut", "1,200 damaged parts were skipped (first: a cut)"),
-    ):  # fmt: skip
+        (1, "", "1 damaged part was skipped"),
+        (1, "a line is cut off", "a line is cut off"),
+        (2, "", "2 damaged parts were skipped"),
+        (1200, "a cut", "1,200 damaged parts were skipped (first: a cut)"),
+    ):
         assert told(n_damaged=n, damage=damage) == [("warning", f"host: {text}. Numbers may be too low.")]
     assert told([]) == [("warning", "host: the trace contains no events.")]
     assert told([], is_outline=True) == []
@@ -390,10 +434,14 @@ def test_notices_on_steps() -> None:
     assert said(steps_of(5), has_loop_ops=True) == []
     everything = replace(steps_of(5, 6, 7), source="function", n_trimmed=2, n_incomplete=4)
     assert [(one.severity, one.message.split(":")[0]) for one in said(everything, n_without=2)] == [
-        ("info", "Steps are not annotated"), ("warning", "2 of 5 hosts have no steps; step times are from the others."),
-        ("info", "The first and the last of 5 steps are excluded, since the capture may have truncated them."),
+        ("info", "Steps are not annotated"),
+        ("warning", "2 of 5 hosts have no steps; step times are from the others."),
+        (
+            "info",
+            "The first and the last of 5 steps are excluded, since the capture may have truncated them.",
+        ),
         ("info", "Excluded 4 steps without computation."),
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize(

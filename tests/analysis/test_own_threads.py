@@ -61,9 +61,18 @@ class RandomThread:
 
         opens, closes, step = (ints(list(column)) for column in zip(*self.windows, strict=True))
         return OwnThread(
-            self.first_row, ints(self.start), ints(self.end) - ints(self.start), ints(self.parent, np.int32), ints(self.context, np.int32),
-            ints(self.first, np.int32), ints(self.klass, np.uint8), np.arange(len(self.first)) + 100, opens, closes, step,
-        )  # fmt: skip
+            self.first_row,
+            ints(self.start),
+            ints(self.end) - ints(self.start),
+            ints(self.parent, np.int32),
+            ints(self.context, np.int32),
+            ints(self.first, np.int32),
+            ints(self.klass, np.uint8),
+            np.arange(len(self.first)) + 100,
+            opens,
+            closes,
+            step,
+        )
 
 
 def random_windows(rng: random.Random, may_overlap: bool) -> Windows:
@@ -203,8 +212,10 @@ def test_stretches_of_random_threads(seed: int, may_overlap: bool) -> None:
                 found[step, moment] = code[thread.context[row]]
         assert found == {
             (step, moment): codes_at(thread, code, moment)
-            for begin, end, step in thread.windows for moment in range(begin, end) if codes_at(thread, code, moment) >= 0
-        }  # fmt: skip
+            for begin, end, step in thread.windows
+            for moment in range(begin, end)
+            if codes_at(thread, code, moment) >= 0
+        }
         chosen = thread.made().of_steps(np.array([-1, 1, 0]))
         assert sorted(
             zip(chosen.opens.tolist(), chosen.closes.tolist(), chosen.step.tolist(), strict=True)

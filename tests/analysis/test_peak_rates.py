@@ -42,22 +42,51 @@ def tpu(*stats: Stats) -> Hardware:
 
 # TFLOP/s (dense, 16 bit) and GB/s per device, from the vendors' data sheets.
 DATA_SHEETS = {
-    "TPU7x": (1153.5, 3690), "TPU v7": (1153.5, 3690), "TPU v6 lite": (918, 1638), "TPU v6e": (918, 1638),
-    "TPU v5 lite": (197, 819), "TPU v5e": (197, 819), "TPU v5p": (459, 2765), "TPU v4 lite": (138, 614),
-    "TPU v4i": (138, 614), "TPU v4": (275, 1200), "TPU v3": (61.5, 450), "TPU v2": (23, 350),
-    "NVIDIA B300 SXM6": (2250, 8000), "NVIDIA GB300": (2250, 8000), "NVIDIA GB200": (2500, 8000),
-    "NVIDIA B200": (2250, 8000), "NVIDIA B100": (1750, 8000),
-    "NVIDIA RTX PRO 6000 Blackwell Server Edition": (503.8, 1792), "NVIDIA GeForce RTX 5090": (419, 1792),
-    "NVIDIA H200": (989.5, 4800), "NVIDIA GH200 480GB": (989.5, 4800), "NVIDIA H100 PCIe": (756.5, 2000),
-    "NVIDIA H100 NVL": (835.5, 3900), "NVIDIA H100 80GB HBM3": (989.5, 3350), "NVIDIA L40S": (362.05, 864),
-    "NVIDIA L4": (121, 300), "NVIDIA A100-SXM4-80GB": (312, 2039), "NVIDIA A100-SXM4-40GB": (312, 1555),
-    "NVIDIA A10": (125, 600), "Tesla V100-SXM2-16GB": (125, 900), "Tesla T4": (65, 320),
-    "Tesla P100-SXM2": (21.2, 732), "AMD Instinct MI355X": (2516.6, 8000),
-    "AMD Instinct MI350X": (2306.9, 8000), "gfx950": (2306.9, 8000), "AMD Instinct MI325X": (1307.4, 6000),
-    "AMD Instinct MI300A": (980.6, 5300), "AMD Instinct MI300X": (1307.4, 5300), "gfx942": (1307.4, 5300),
-    "AMD Instinct MI250X": (191.5, 1638), "AMD Instinct MI210": (191.5, 1638), "gfx90a": (191.5, 1638),
-    "AMD Instinct MI100": (184.6, 1229), "gfx908": (184.6, 1229),
-}  # fmt: skip
+    "TPU7x": (1153.5, 3690),
+    "TPU v7": (1153.5, 3690),
+    "TPU v6 lite": (918, 1638),
+    "TPU v6e": (918, 1638),
+    "TPU v5 lite": (197, 819),
+    "TPU v5e": (197, 819),
+    "TPU v5p": (459, 2765),
+    "TPU v4 lite": (138, 614),
+    "TPU v4i": (138, 614),
+    "TPU v4": (275, 1200),
+    "TPU v3": (61.5, 450),
+    "TPU v2": (23, 350),
+    "NVIDIA B300 SXM6": (2250, 8000),
+    "NVIDIA GB300": (2250, 8000),
+    "NVIDIA GB200": (2500, 8000),
+    "NVIDIA B200": (2250, 8000),
+    "NVIDIA B100": (1750, 8000),
+    "NVIDIA RTX PRO 6000 Blackwell Server Edition": (503.8, 1792),
+    "NVIDIA GeForce RTX 5090": (419, 1792),
+    "NVIDIA H200": (989.5, 4800),
+    "NVIDIA GH200 480GB": (989.5, 4800),
+    "NVIDIA H100 PCIe": (756.5, 2000),
+    "NVIDIA H100 NVL": (835.5, 3900),
+    "NVIDIA H100 80GB HBM3": (989.5, 3350),
+    "NVIDIA L40S": (362.05, 864),
+    "NVIDIA L4": (121, 300),
+    "NVIDIA A100-SXM4-80GB": (312, 2039),
+    "NVIDIA A100-SXM4-40GB": (312, 1555),
+    "NVIDIA A10": (125, 600),
+    "Tesla V100-SXM2-16GB": (125, 900),
+    "Tesla T4": (65, 320),
+    "Tesla P100-SXM2": (21.2, 732),
+    "AMD Instinct MI355X": (2516.6, 8000),
+    "AMD Instinct MI350X": (2306.9, 8000),
+    "gfx950": (2306.9, 8000),
+    "AMD Instinct MI325X": (1307.4, 6000),
+    "AMD Instinct MI300A": (980.6, 5300),
+    "AMD Instinct MI300X": (1307.4, 5300),
+    "gfx942": (1307.4, 5300),
+    "AMD Instinct MI250X": (191.5, 1638),
+    "AMD Instinct MI210": (191.5, 1638),
+    "gfx90a": (191.5, 1638),
+    "AMD Instinct MI100": (184.6, 1229),
+    "gfx908": (184.6, 1229),
+}
 
 
 @pytest.mark.parametrize("device", list(DATA_SHEETS))
@@ -78,11 +107,35 @@ def test_every_entry_is_compared_and_unknown_devices_have_none() -> None:
 
 # Operations per cycle of one multiprocessor; of an unknown capability, those of the nearest older one.
 NVIDIA = {
-    (1, 3): 0, (2, 0): 64, (2, 1): 64, (3, 0): 384, (3, 7): 384, (5, 0): 256, (5, 3): 256, (6, 0): 256,
-    (6, 1): 256, (6, 9): 256, (7, 0): 1024, (7, 4): 1024, (7, 5): 1024, (8, 0): 2048, (8, 5): 2048,
-    (8, 6): 1024, (8, 8): 1024, (8, 9): 1024, (9, 0): 4096, (9, 9): 4096, (10, 0): 8192, (10, 2): 8192,
-    (10, 3): 8192, (11, 0): 8192, (11, 9): 8192, (12, 0): 1024, (12, 1): 1024, (13, 0): 1024,
-}  # fmt: skip
+    (1, 3): 0,
+    (2, 0): 64,
+    (2, 1): 64,
+    (3, 0): 384,
+    (3, 7): 384,
+    (5, 0): 256,
+    (5, 3): 256,
+    (6, 0): 256,
+    (6, 1): 256,
+    (6, 9): 256,
+    (7, 0): 1024,
+    (7, 4): 1024,
+    (7, 5): 1024,
+    (8, 0): 2048,
+    (8, 5): 2048,
+    (8, 6): 1024,
+    (8, 8): 1024,
+    (8, 9): 1024,
+    (9, 0): 4096,
+    (9, 9): 4096,
+    (10, 0): 8192,
+    (10, 2): 8192,
+    (10, 3): 8192,
+    (11, 0): 8192,
+    (11, 9): 8192,
+    (12, 0): 1024,
+    (12, 1): 1024,
+    (13, 0): 1024,
+}
 
 
 def test_operations_per_cycle() -> None:
@@ -94,8 +147,14 @@ def test_operations_per_cycle() -> None:
 
 def test_a_rate_contradicts_beyond_one_and_a_half_in_either_direction() -> None:
     assert [peaks.contradicts(stated, 3.0) for stated in (1.9, 2.0, 2.1, 3.0, 4.4, 4.5, 4.6)] == [
-        True, True, False, False, False, True, True,
-    ]  # fmt: skip
+        True,
+        True,
+        False,
+        False,
+        False,
+        True,
+        True,
+    ]
     assert not peaks.contradicts(0.0, 3.0)
     assert not peaks.contradicts(3.0, 0.0)
 
@@ -158,9 +217,11 @@ def test_a_clock_beyond_the_data_sheet_s_by_two_percent_does_not_count(
     ratio: float, is_computed: bool
 ) -> None:
     stats: dict[str, int | str] = {
-        "compute_cap_major": 7, "compute_cap_minor": 5, "core_count": 40,
+        "compute_cap_major": 7,
+        "compute_cap_minor": 5,
+        "core_count": 40,
         "clock_rate": round(65e12 * ratio / (40 * 1024) / 1000),
-    }  # fmt: skip
+    }
     named = gpu({**stats, "gpu_device_name": "Tesla T4"})
     assert (named.model, named.device) == ("Tesla T4", "Tesla T4")
     assert named.peak_flops_per_s == pytest.approx(65e12 * (ratio if is_computed else 1), rel=1e-6)
@@ -198,12 +259,24 @@ def test_rates_per_cycle_of_a_gpu(
 @pytest.mark.parametrize(
     ("major", "minor", "name"),
     [
-        (2, 1, " (Fermi)"), (3, 0, " (Kepler)"), (5, 0, " (Maxwell)"), (6, 1, " (Pascal)"),
-        (7, 0, " (Volta)"), (7, 4, " (Volta)"), (7, 5, " (Turing)"), (8, 0, " (Ampere)"),
-        (8, 8, " (Ampere)"), (8, 9, " (Ada Lovelace)"), (9, 0, " (Hopper)"), (10, 0, " (Blackwell)"),
-        (11, 0, " (Blackwell)"), (12, 1, " (Blackwell)"), (4, 0, ""), (13, 0, ""),
+        (2, 1, " (Fermi)"),
+        (3, 0, " (Kepler)"),
+        (5, 0, " (Maxwell)"),
+        (6, 1, " (Pascal)"),
+        (7, 0, " (Volta)"),
+        (7, 4, " (Volta)"),
+        (7, 5, " (Turing)"),
+        (8, 0, " (Ampere)"),
+        (8, 8, " (Ampere)"),
+        (8, 9, " (Ada Lovelace)"),
+        (9, 0, " (Hopper)"),
+        (10, 0, " (Blackwell)"),
+        (11, 0, " (Blackwell)"),
+        (12, 1, " (Blackwell)"),
+        (4, 0, ""),
+        (13, 0, ""),
     ],
-)  # fmt: skip
+)
 def test_families(major: int, minor: int, name: str) -> None:
     found = gpu({"compute_cap_major": major, "compute_cap_minor": minor})
     assert found.device == f"NVIDIA GPU{name}"
@@ -212,13 +285,17 @@ def test_families(major: int, minor: int, name: str) -> None:
 def test_a_gpu_states_its_rates_and_memory() -> None:
     found = gpu(
         {
-            "gpu_device_name": "NVIDIA A100-SXM4-40GB", "peak_teraflops_per_second": 300.0,
-            "memory_bandwidth": 1_600_000_000_000, "memory_size": 40 * GIB,
+            "gpu_device_name": "NVIDIA A100-SXM4-40GB",
+            "peak_teraflops_per_second": 300.0,
+            "memory_bandwidth": 1_600_000_000_000,
+            "memory_size": 40 * GIB,
         }
-    )  # fmt: skip
+    )
     assert (found.peak_flops_per_s, found.peak_hbm_bytes_per_s, found.memory_bytes) == (
-        300e12, 1.6e12, 40 * GIB,
-    )  # fmt: skip
+        300e12,
+        1.6e12,
+        40 * GIB,
+    )
     assert (found.peak_sources, found.peak_source) == (("the trace", "the trace"), "the trace")
     assert gpu({"gpu_device_name": "strange", "memory_bandwidth": float("nan")}).peak_hbm_bytes_per_s == 0
     unnamed = gpu({"gpu_device_name": "900-21001", "compute_cap_major": 8, "core_count": 2, "clock_rate": 10})
@@ -233,9 +310,11 @@ def test_a_gpu_states_its_rates_and_memory() -> None:
 
 def test_a_tpu_states_its_rates_and_which_cores_share_a_chip() -> None:
     rates: dict[str, float | str] = {
-        "device_type_string": "TPU v6 Lite", "peak_teraflops_per_second": 900.0,
-        "peak_hbm_bw_gigabytes_per_second": 1600.0, "peak_vmem_rd_bw_gigabytes_per_second": 25_000.0,
-    }  # fmt: skip
+        "device_type_string": "TPU v6 Lite",
+        "peak_teraflops_per_second": 900.0,
+        "peak_hbm_bw_gigabytes_per_second": 1600.0,
+        "peak_vmem_rd_bw_gigabytes_per_second": 25_000.0,
+    }
     chips = (4, 4, 7)
     found = tpu(*({**rates, "core_details": core_details(i, chip)} for i, chip in enumerate(chips)))
     assert found == Hardware(
@@ -281,11 +360,21 @@ def test_only_resources_with_a_known_peak_limit() -> None:
 @pytest.mark.parametrize(
     ("device", "gib"),
     [
-        ("TPU7x", 96), ("TPU v7", 96), ("TPU v6 lite", 32), ("TPU v6e", 32), ("TPU v5 lite", 16),
-        ("TPU v5e", 16), ("TPU v5p", 95), ("TPU v4 lite", 8), ("TPU v4i", 8), ("TPU v4", 32),
-        ("TPU v3", 16), ("tpu v2", 8), ("TPU", 0),
+        ("TPU7x", 96),
+        ("TPU v7", 96),
+        ("TPU v6 lite", 32),
+        ("TPU v6e", 32),
+        ("TPU v5 lite", 16),
+        ("TPU v5e", 16),
+        ("TPU v5p", 95),
+        ("TPU v4 lite", 8),
+        ("TPU v4i", 8),
+        ("TPU v4", 32),
+        ("TPU v3", 16),
+        ("tpu v2", 8),
+        ("TPU", 0),
     ],
-)  # fmt: skip
+)
 def test_memory_of_a_tpu(device: str, gib: int) -> None:
     machine = Hardware("TPU", device, 1)
     assert capacity_bytes(machine, 0) == gib * GIB
@@ -302,8 +391,13 @@ def test_memory_spaces_by_xla_s_number() -> None:
     numbered = [f"Memory space {color}" for color in range(7)]
     assert names["TPU"] == ["HBM", "VMEM", "Sync flags", "SMEM", numbered[4], "Host memory", numbered[6]]
     assert names["GPU"] == [
-        "Device memory", "Collective memory", "Temp buffers", *numbered[3:5], "Host memory", numbered[6],
-    ]  # fmt: skip
+        "Device memory",
+        "Collective memory",
+        "Temp buffers",
+        *numbered[3:5],
+        "Host memory",
+        numbered[6],
+    ]
     assert names["CPU"] == ["Main memory", *numbered[1:5], "Host memory", numbered[6]]
     assert names[""] == ["Device memory", *numbered[1:5], "Host memory", numbered[6]]
     assert names["FPGA"] == numbered

@@ -16,10 +16,23 @@ def plane(name: str) -> DrawnPlane:
 
 def test_roles_follow_the_tracers_names() -> None:
     names = (
-        "/host:CPU", "/device:GPU:0", "/device:TPU:0", "/device:TPU:1 SparseCore 2", "/host:CPU",
-        "/device:TPU:1", "/device:XPU:3", "/device:HPU:1", "/device:MTIA:10", "/device:TPU:0 SparseCore tile 4",
-        "/host:metadata", "/device:GPU:0 (x)", "/device:CUSTOM:1", "#Chip0", "/host:CPU2", "/device:TPU:0 x",
-    )  # fmt: skip
+        "/host:CPU",
+        "/device:GPU:0",
+        "/device:TPU:0",
+        "/device:TPU:1 SparseCore 2",
+        "/host:CPU",
+        "/device:TPU:1",
+        "/device:XPU:3",
+        "/device:HPU:1",
+        "/device:MTIA:10",
+        "/device:TPU:0 SparseCore tile 4",
+        "/host:metadata",
+        "/device:GPU:0 (x)",
+        "/device:CUSTOM:1",
+        "#Chip0",
+        "/host:CPU2",
+        "/device:TPU:0 x",
+    )
     roles = planes(build([plane(name) for name in names]))
     assert roles.hosts == (0, 4)
     assert roles.gpus == (1, 6, 7, 8)
@@ -46,9 +59,14 @@ def test_lines_that_back_ends_derive_have_ids_from_0xdeadbeef_on() -> None:
     """500 of them; ids are unsigned 32-bit numbers, which some writers sign."""
     first = 0xDEADBEEF
     ids = {
-        "before": first - 1, "steps": first, "ops": first + 3, "last": first + 499, "after": first + 500,
-        "signed": first + 1 - (1 << 32), "stream": 7,
-    }  # fmt: skip
+        "before": first - 1,
+        "steps": first,
+        "ops": first + 3,
+        "last": first + 499,
+        "after": first + 500,
+        "signed": first + 1 - (1 << 32),
+        "stream": 7,
+    }
     gpu = DrawnPlane("/device:GPU:0", dict.fromkeys(ids, EVENTS), line_ids=ids)
     other = DrawnPlane("/device:GPU:1", {"a": EVENTS, "b": EVENTS}, line_ids={"a": 1, "b": first + 3})
     signed = DrawnPlane(

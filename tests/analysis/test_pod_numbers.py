@@ -33,9 +33,15 @@ def collective(kind: str = "all-reduce", **more: Any) -> Collective:
     """Four participants, all captured, move 800 bytes three times a step in 6 ps."""
     op = TransferOp(kind, kind, 800, has_hlo=True)
     columns: dict[str, Any] = {
-        "op": op, "n_per_step": 3.0, "transfer_ps": 6.0, "wait_ps": 2.0, "groups": ((0, 1, 2, 3), (4, 5, 6, 7)),
-        "group_size": 4, "known_by": GroupsFrom.PROGRAM, "n_seen": 4,
-    }  # fmt: skip
+        "op": op,
+        "n_per_step": 3.0,
+        "transfer_ps": 6.0,
+        "wait_ps": 2.0,
+        "groups": ((0, 1, 2, 3), (4, 5, 6, 7)),
+        "group_size": 4,
+        "known_by": GroupsFrom.PROGRAM,
+        "n_seen": 4,
+    }
     return Collective(**(columns | more))
 
 
@@ -114,14 +120,22 @@ def test_alike_collectives_of_pytorch_are_one_row_the_longest_first() -> None:
 
     rows = merge_alike(
         [
-            part(0, "all-reduce", 1, 2, 4), part(1, "all-reduce", 3, 4, 2), part(0, "all-gather", 5, 6, 4),
-            part(0, "all-reduce", 1, 1, 4, "dp"), part(2, "all-reduce", 7, 8, 3),
-            collective(transfer_ps=50.0, wait_ps=0.0), collective(transfer_ps=0.0, wait_ps=60.0),
+            part(0, "all-reduce", 1, 2, 4),
+            part(1, "all-reduce", 3, 4, 2),
+            part(0, "all-gather", 5, 6, 4),
+            part(0, "all-reduce", 1, 1, 4, "dp"),
+            part(2, "all-reduce", 7, 8, 3),
+            collective(transfer_ps=50.0, wait_ps=0.0),
+            collective(transfer_ps=0.0, wait_ps=60.0),
         ]
-    )  # fmt: skip
+    )
     assert [(row.transfer_ps, row.wait_ps, row.n_seen, row.n_per_step, row.ordinals) for row in rows] == [
-        (0, 60, 4, 3, ()), (50, 0, 4, 3, ()), (11, 14, 2, 1.5, (0, 1, 2)), (5, 6, 4, 0.5, (0,)), (1, 1, 4, 0.5, (0,)),
-    ]  # fmt: skip
+        (0, 60, 4, 3, ()),
+        (50, 0, 4, 3, ()),
+        (11, 14, 2, 1.5, (0, 1, 2)),
+        (5, 6, 4, 0.5, (0,)),
+        (1, 1, 4, 0.5, (0,)),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -173,11 +187,18 @@ def test_two_hosts_views_of_an_operation() -> None:
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ("all-reduce", "all-reduce"), ("all-reduce-start", "all-reduce"), ("all-gather fusion", "all-gather"),
-        ("all-reducer", ""), ("recv-done", "recv"), ("send", "send"), ("fusion", ""), ("ragged-all-to-all", "ragged-all-to-all"),
-        ("ncclDevKernel_AllReduce_Sum_f32", "all-reduce"), ("", ""),
+        ("all-reduce", "all-reduce"),
+        ("all-reduce-start", "all-reduce"),
+        ("all-gather fusion", "all-gather"),
+        ("all-reducer", ""),
+        ("recv-done", "recv"),
+        ("send", "send"),
+        ("fusion", ""),
+        ("ragged-all-to-all", "ragged-all-to-all"),
+        ("ncclDevKernel_AllReduce_Sum_f32", "all-reduce"),
+        ("", ""),
     ],
-)  # fmt: skip
+)
 def test_kinds_of_transfers(text: str, kind: str) -> None:
     assert kind_of(text) == kind
 
@@ -208,8 +229,14 @@ def test_pairs_written_in_an_attribute() -> None:
         (ReplicaGroups(iota=Iota((2, (1 << 15) + 1), (), ())), ()),
         (ReplicaGroups(mesh=Mesh((("x", 2), ("y", 3)), ()), axes=(AxisRef(1),)), ((0, 1, 2), (3, 4, 5))),
         (ReplicaGroups(mesh=Mesh((("x", 2), ("y", 3)), ()), axes=(AxisRef(0),)), ((0, 3), (1, 4), (2, 5))),
-        (ReplicaGroups(mesh=Mesh((("x", 2), ("y", 3)), ()), axes=(AxisRef(1), AxisRef(0))), ((0, 3, 1, 4, 2, 5),)),
-        (ReplicaGroups(mesh=Mesh((("x", 2), ("y", 3)), (9, 8, 7, 6, 5, 4)), axes=(AxisRef(1),)), ((9, 8, 7), (6, 5, 4))),
+        (
+            ReplicaGroups(mesh=Mesh((("x", 2), ("y", 3)), ()), axes=(AxisRef(1), AxisRef(0))),
+            ((0, 3, 1, 4, 2, 5),),
+        ),
+        (
+            ReplicaGroups(mesh=Mesh((("x", 2), ("y", 3)), (9, 8, 7, 6, 5, 4)), axes=(AxisRef(1),)),
+            ((9, 8, 7), (6, 5, 4)),
+        ),
         (ReplicaGroups(mesh=Mesh((("x", 2), ("y", 3)), (9, 8)), axes=(AxisRef(1),)), ()),
         (ReplicaGroups(mesh=Mesh((("x", 2), ("y", 3)), ()), axes=(AxisRef(2),)), ()),
         (ReplicaGroups(mesh=Mesh((("x", 2), ("y", 3)), ()), axes=(AxisRef(1), AxisRef(1))), ()),
@@ -217,7 +244,7 @@ def test_pairs_written_in_an_attribute() -> None:
         (ReplicaGroups(mesh=Mesh((("x", 2), ("y", 0)), ()), axes=(AxisRef(1),)), ()),
         (ReplicaGroups(mesh=Mesh((("x", -2), ("y", -3)), ()), axes=(AxisRef(1),)), ()),
     ],
-)  # fmt: skip
+)
 def test_groups_of_devices(groups: ReplicaGroups | None, expected: Any) -> None:
     found = device_groups(groups)
     if expected == "many":
@@ -229,15 +256,25 @@ def test_groups_of_devices(groups: ReplicaGroups | None, expected: Any) -> None:
 @pytest.mark.parametrize(
     ("category", "name", "part"),
     [
-        ("all-reduce", "", Part.COLLECTIVE), ("all-gather fusion", "", Part.COLLECTIVE),
-        ("async-start", "all-gather-start.3", Part.COLLECTIVE), ("async-done", "slice-done.3", Part.COPY_WAIT),
-        ("loop fusion", "all-reduce.3", Part.LOW_FLOPS), ("convolution fusion", "", Part.HIGH_FLOPS),
-        ("output fusion", "", Part.HIGH_FLOPS), ("dot", "", Part.HIGH_FLOPS), ("infeed", "", Part.INPUT),
-        ("host send-done", "", Part.OUTPUT), ("recv-done", "", Part.RECV), ("send", "", Part.SEND),
-        ("copy-done", "", Part.COPY_WAIT), ("copy-start", "", Part.LOW_FLOPS), ("", "copy-done.1", Part.COPY_WAIT),
-        ("", "", Part.LOW_FLOPS), ("async-start", "x-start", Part.LOW_FLOPS),
+        ("all-reduce", "", Part.COLLECTIVE),
+        ("all-gather fusion", "", Part.COLLECTIVE),
+        ("async-start", "all-gather-start.3", Part.COLLECTIVE),
+        ("async-done", "slice-done.3", Part.COPY_WAIT),
+        ("loop fusion", "all-reduce.3", Part.LOW_FLOPS),
+        ("convolution fusion", "", Part.HIGH_FLOPS),
+        ("output fusion", "", Part.HIGH_FLOPS),
+        ("dot", "", Part.HIGH_FLOPS),
+        ("infeed", "", Part.INPUT),
+        ("host send-done", "", Part.OUTPUT),
+        ("recv-done", "", Part.RECV),
+        ("send", "", Part.SEND),
+        ("copy-done", "", Part.COPY_WAIT),
+        ("copy-start", "", Part.LOW_FLOPS),
+        ("", "copy-done.1", Part.COPY_WAIT),
+        ("", "", Part.LOW_FLOPS),
+        ("async-start", "x-start", Part.LOW_FLOPS),
     ],
-)  # fmt: skip
+)
 def test_parts_of_operations(category: str, name: str, part: Part) -> None:
     assert part_of_op(category, name) == part
 
@@ -304,14 +341,23 @@ def test_hosts_captured_at_another_time() -> None:
     def hosts(*spans: tuple[float, float]) -> dict[int, int]:
         """Gaps in milliseconds, of hosts with steps from and to a second."""
         parts: Any = [
-            type("Host", (), {
-                "steps": type("Steps", (), {
-                    "__len__": lambda _: 1, "start_ps": np.array([int(a * 1000 * MS)]),
-                    "duration_ps": np.array([int((b - a) * 1000 * MS)]),
-                })()
-            })
+            type(
+                "Host",
+                (),
+                {
+                    "steps": type(
+                        "Steps",
+                        (),
+                        {
+                            "__len__": lambda _: 1,
+                            "start_ps": np.array([int(a * 1000 * MS)]),
+                            "duration_ps": np.array([int((b - a) * 1000 * MS)]),
+                        },
+                    )()
+                },
+            )
             for a, b in spans
-        ]  # fmt: skip
+        ]
         return {i: gap // 10**6 for i, gap in _hosts_apart([0] * len(spans), parts).items()}
 
     assert hosts((0, 1), (1.9, 3)) == {}

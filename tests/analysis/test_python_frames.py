@@ -32,9 +32,14 @@ def test_places_stems_and_owners() -> None:
     assert (frame.place, frame.stem, frame.is_users) == ("a/b/train.py:15", "train", True)
     builtin = Frame("sleep", module="time")
     assert (builtin.place, builtin.stem, builtin.is_users) == ("", "", False)
-    assert [Frame("f", name).is_users for name in ("queue.py", "functools.py", "popen_fork.py", "mine.py")] == [
-        False, False, False, True,
-    ]  # fmt: skip
+    assert [
+        Frame("f", name).is_users for name in ("queue.py", "functools.py", "popen_fork.py", "mine.py")
+    ] == [
+        False,
+        False,
+        False,
+        True,
+    ]
 
 
 @pytest.mark.parametrize(

@@ -64,22 +64,40 @@ def pytorch_trace() -> Trace:
         return event("ProfilerStep", start, length, _r=1, step_num=number)
 
     main = [
-        marker(10, 100, 5), event(FETCH, 15, 40), event("dataset.py(12): __getitem__", 20, 20), event(INNER, 22, 8),
-        event("dataset.py(30): decode", 23, 5), event("aten::mm", 60, 20), event("cudaLaunchKernel", 65, 3, correlation_id=1),
-        event("cudaMemcpyAsync", 75, 2, correlation_id=3), event("gen.py(8): next_batch", 84, 20), event("cudaLaunchKernel", 88, 2, correlation_id=2),
-        event("model.py(9): head", 92, 6), marker(110, 60, 6), event("gen.py(8): next_batch", 115, 30), event("sleep_lib.py(3): nap", 120, 9),
-        event("<built-in function sleep>", 121, 7), event("aten::add", 150, 9), event("cudaLaunchKernel", 152, 3, correlation_id=4), marker(170, 30, 7),
-        event("aten::add", 172, 9), event("cudaLaunchKernel", 175, 3, correlation_id=5),
-    ]  # fmt: skip
+        marker(10, 100, 5),
+        event(FETCH, 15, 40),
+        event("dataset.py(12): __getitem__", 20, 20),
+        event(INNER, 22, 8),
+        event("dataset.py(30): decode", 23, 5),
+        event("aten::mm", 60, 20),
+        event("cudaLaunchKernel", 65, 3, correlation_id=1),
+        event("cudaMemcpyAsync", 75, 2, correlation_id=3),
+        event("gen.py(8): next_batch", 84, 20),
+        event("cudaLaunchKernel", 88, 2, correlation_id=2),
+        event("model.py(9): head", 92, 6),
+        marker(110, 60, 6),
+        event("gen.py(8): next_batch", 115, 30),
+        event("sleep_lib.py(3): nap", 120, 9),
+        event("<built-in function sleep>", 121, 7),
+        event("aten::add", 150, 9),
+        event("cudaLaunchKernel", 152, 3, correlation_id=4),
+        marker(170, 30, 7),
+        event("aten::add", 172, 9),
+        event("cudaLaunchKernel", 175, 3, correlation_id=5),
+    ]
     autograd = [
         event("MmBackward0", 70, 25),
         event("cudaLaunchKernel", 80, 4, correlation_id=6),
         event("Other", 120, 10),
     ]
     stream = [
-        event("gemm", 70, 8, correlation_id=1), event("MemcpyDtoH", 79, 5, correlation_id=3), event("gemm", 90, 10, correlation_id=2),
-        event("gemm_half", 100, 20, correlation_id=6), event("add", 158, 20, correlation_id=4), event("add", 190, 5, correlation_id=5),
-    ]  # fmt: skip
+        event("gemm", 70, 8, correlation_id=1),
+        event("MemcpyDtoH", 79, 5, correlation_id=3),
+        event("gemm", 90, 10, correlation_id=2),
+        event("gemm_half", 100, 20, correlation_id=6),
+        event("add", 158, 20, correlation_id=4),
+        event("add", 190, 5, correlation_id=5),
+    ]
     lines = {
         "idle": [event("idle", 0, 1)],
         "main": main,
@@ -133,22 +151,41 @@ def test_pieces_of_pytorch_s_steps() -> None:
     loader: list[Row] = [
         (0, start, end, waits, waits, named, inner)
         for start, end, named, inner in (
-            (15, 20, FETCH, FETCH), (20, 22, FETCH, getitem), (22, 23, FETCH, INNER), (23, 28, decode, decode), (28, 30, FETCH, INNER), (30, 40, FETCH, getitem),
+            (15, 20, FETCH, FETCH),
+            (20, 22, FETCH, getitem),
+            (22, 23, FETCH, INNER),
+            (23, 28, decode, decode),
+            (28, 30, FETCH, INNER),
+            (30, 40, FETCH, getitem),
             (40, 55, FETCH, FETCH),
         )
-    ]  # fmt: skip
+    ]
     own: list[Row] = [
         (step, start, end, none, klass, named, inner)
         for step, start, end, klass, named, inner in (
-            (0, 60, 65, computes, "aten::mm", "aten::mm"), (0, 65, 68, computes, launch, launch), (0, 68, 75, computes, "aten::mm", "aten::mm"),
-            (0, 75, 77, computes, copy, copy), (0, 77, 80, computes, "aten::mm", "aten::mm"), (0, 84, 88, python, batch, batch), (0, 88, 90, computes, batch, launch),
-            (0, 90, 92, python, batch, batch), (0, 92, 98, python, batch, "model.py(9): head"), (0, 98, 104, python, batch, batch),
-            (1, 115, 120, loads, batch, batch), (1, 120, 121, loads, batch, nap), (1, 121, 128, loads, batch, asleep), (1, 128, 129, loads, batch, nap),
-            (1, 129, 145, loads, batch, batch), (1, 150, 152, computes, "aten::add", "aten::add"), (1, 152, 155, computes, launch, launch),
-            (1, 155, 159, computes, "aten::add", "aten::add"), (2, 172, 175, computes, "aten::add", "aten::add"), (2, 175, 178, computes, launch, launch),
+            (0, 60, 65, computes, "aten::mm", "aten::mm"),
+            (0, 65, 68, computes, launch, launch),
+            (0, 68, 75, computes, "aten::mm", "aten::mm"),
+            (0, 75, 77, computes, copy, copy),
+            (0, 77, 80, computes, "aten::mm", "aten::mm"),
+            (0, 84, 88, python, batch, batch),
+            (0, 88, 90, computes, batch, launch),
+            (0, 90, 92, python, batch, batch),
+            (0, 92, 98, python, batch, "model.py(9): head"),
+            (0, 98, 104, python, batch, batch),
+            (1, 115, 120, loads, batch, batch),
+            (1, 120, 121, loads, batch, nap),
+            (1, 121, 128, loads, batch, asleep),
+            (1, 128, 129, loads, batch, nap),
+            (1, 129, 145, loads, batch, batch),
+            (1, 150, 152, computes, "aten::add", "aten::add"),
+            (1, 152, 155, computes, launch, launch),
+            (1, 155, 159, computes, "aten::add", "aten::add"),
+            (2, 172, 175, computes, "aten::add", "aten::add"),
+            (2, 175, 178, computes, launch, launch),
             (2, 178, 181, computes, "aten::add", "aten::add"),
         )
-    ]  # fmt: skip
+    ]
     backward: list[Row] = [
         (0, start, end, none, computes, "", inner)
         for start, end, inner in ((70, 80, "MmBackward0"), (80, 84, launch), (84, 95, "MmBackward0"))
@@ -157,10 +194,16 @@ def test_pieces_of_pytorch_s_steps() -> None:
     device: list[Row] = [
         (step, start, end, klass, klass, "", name)
         for step, start, end, klass, name in (
-            (0, 70, 78, full, "gemm"), (0, 79, 84, "DEVICE_TO_HOST", copy), (0, 90, 100, full, "gemm"), (0, 100, 110, half, "gemm_half"),
-            (1, 110, 120, half, "gemm_half"), (1, 158, 170, full, "add"), (2, 170, 178, full, "add"), (2, 190, 195, full, "add"),
+            (0, 70, 78, full, "gemm"),
+            (0, 79, 84, "DEVICE_TO_HOST", copy),
+            (0, 90, 100, full, "gemm"),
+            (0, 100, 110, half, "gemm_half"),
+            (1, 110, 120, half, "gemm_half"),
+            (1, 158, 170, full, "add"),
+            (2, 170, 178, full, "add"),
+            (2, 190, 195, full, "add"),
         )
-    ]  # fmt: skip
+    ]
     assert rows_of(trace, pieces) == sorted([*loader, *own, *backward, *device])
 
 
@@ -177,9 +220,14 @@ def test_the_loader_of_the_shown_steps() -> None:
     )
     assert (wait.fraction, wait.is_in_process) == (pytest.approx(40 / 190), True)
     main = [
-        event("ProfilerStep", 0, 100, _r=1, step_num=0), event(FETCH, 10, 40), event("dataloader.py(9): __next__", 60, 10), event("l", 90, 5, correlation_id=1),
-        event("ProfilerStep", 100, 50, _r=1, step_num=1), event("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", 95, 50), event("m", 146, 1, correlation_id=2),
-    ]  # fmt: skip
+        event("ProfilerStep", 0, 100, _r=1, step_num=0),
+        event(FETCH, 10, 40),
+        event("dataloader.py(9): __next__", 60, 10),
+        event("l", 90, 5, correlation_id=1),
+        event("ProfilerStep", 100, 50, _r=1, step_num=1),
+        event("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", 95, 50),
+        event("m", 146, 1, correlation_id=2),
+    ]
     stream = [
         event("k", 30, 15, correlation_id=1),
         event("MemcpyHtoD", 45, 3, correlation_id=1),
@@ -231,21 +279,44 @@ def jax_trace() -> Trace:
     runs on the host.
     """
     main = [
-        event("train", 0, 50, _r=1, step_num=3), event("$loop.py:9 fit", 1, 48), event("PjitFunction(f)", 2, 20), event("launch", 3, 2, correlation_id=1),
-        event("backend_compile", 6, 5), event("$gen.py:4 batches", 25, 10), event("DevicePutWithSharding", 27, 5), event("launch", 40, 2, correlation_id=2),
-        event("train", 66, 34, _r=1, step_num=4), event("np.asarray(jax.Array)", 67, 20), event("copy", 68, 2, correlation_id=3), event("launch", 90, 2, correlation_id=4),
-        event("train", 100, 20, _r=1, step_num=5), event("launch", 110, 2, correlation_id=5), event("train", 150, 10, _r=1, step_num=6), event("x:X", 151, 5),
-    ]  # fmt: skip
-    other = [event("H2D Dispatch", 60, 12), event("H2D Dispatch", 71, 3), event("Linearize", 78, 2), event("TransferToNot it", 82, 2), event("H2D Dispatch", 105, 0), event("TransferToX", 108, 3)]  # fmt: skip
+        event("train", 0, 50, _r=1, step_num=3),
+        event("$loop.py:9 fit", 1, 48),
+        event("PjitFunction(f)", 2, 20),
+        event("launch", 3, 2, correlation_id=1),
+        event("backend_compile", 6, 5),
+        event("$gen.py:4 batches", 25, 10),
+        event("DevicePutWithSharding", 27, 5),
+        event("launch", 40, 2, correlation_id=2),
+        event("train", 66, 34, _r=1, step_num=4),
+        event("np.asarray(jax.Array)", 67, 20),
+        event("copy", 68, 2, correlation_id=3),
+        event("launch", 90, 2, correlation_id=4),
+        event("train", 100, 20, _r=1, step_num=5),
+        event("launch", 110, 2, correlation_id=5),
+        event("train", 150, 10, _r=1, step_num=6),
+        event("x:X", 151, 5),
+    ]
+    other = [
+        event("H2D Dispatch", 60, 12),
+        event("H2D Dispatch", 71, 3),
+        event("Linearize", 78, 2),
+        event("TransferToNot it", 82, 2),
+        event("H2D Dispatch", 105, 0),
+        event("TransferToX", 108, 3),
+    ]
     launching = [
         event("ThreadWork", 4, 30),
         event("cudaLaunchKernel", 10, 2),
         event("Loose", 36, 5, correlation_id=0),
     ]
     stream = [
-        event("gemm", 8, 10, correlation_id=1), event("gemm_bf16", 45, 20, correlation_id=2), event("MemcpyDtoH", 75, 6, correlation_id=3), event("gemm", 93, 4, correlation_id=4),
-        event("gemm", 112, 30, correlation_id=5), event("lost", 200, 5),
-    ]  # fmt: skip
+        event("gemm", 8, 10, correlation_id=1),
+        event("gemm_bf16", 45, 20, correlation_id=2),
+        event("MemcpyDtoH", 75, 6, correlation_id=3),
+        event("gemm", 93, 4, correlation_id=4),
+        event("gemm", 112, 30, correlation_id=5),
+        event("lost", 200, 5),
+    ]
     lines = {"main": main, "other": other, "launching": launching, "next": [event("cuLaunchKernel", 52, 3)]}
     return build([DrawnPlane("/host:CPU", lines), DrawnPlane("/device:GPU:0", {"s": stream})])
 
@@ -262,9 +333,17 @@ def test_pieces_of_annotated_steps_on_a_gpu() -> None:
         {TimeClass(k).name: int(time) // PS for k, time in enumerate(row) if time} for row in found.class_ps
     ]
     assert times == [
-        {"UNKNOWN": 65 - 60, "HOST_PYTHON": 12, "HOST_WAIT_LOADER": 10, "HOST_COMPILE": 8, "DEVICE_COMPUTE_32": 10, "DEVICE_COMPUTE_16": 20},
-        {"UNKNOWN": 24, "DEVICE_TO_HOST": 6, "DEVICE_COMPUTE_32": 4}, {"UNKNOWN": 12, "DEVICE_COMPUTE_32": 30},
-    ]  # fmt: skip
+        {
+            "UNKNOWN": 65 - 60,
+            "HOST_PYTHON": 12,
+            "HOST_WAIT_LOADER": 10,
+            "HOST_COMPILE": 8,
+            "DEVICE_COMPUTE_32": 10,
+            "DEVICE_COMPUTE_16": 20,
+        },
+        {"UNKNOWN": 24, "DEVICE_TO_HOST": 6, "DEVICE_COMPUTE_32": 4},
+        {"UNKNOWN": 12, "DEVICE_COMPUTE_32": 30},
+    ]
     assert [(wait.name, (wait.time_ps // PS).tolist()) for wait in found.waits] == [
         ("fit", [12, 0, 0]),
         ("batches", [10, 0, 0]),
@@ -279,11 +358,23 @@ def test_pieces_of_annotated_steps_on_a_gpu() -> None:
     }
     computes, copies = "HOST_COMPUTE", "HOST_TO_DEVICE"
     assert idle == {
-        (3, 5, computes, fit, "launch"), (40, 42, computes, fit, "launch"), (67, 68, computes, asarray, asarray), (68, 70, computes, "copy", "copy"),
-        (70, 87, computes, asarray, asarray), (90, 92, computes, "launch", "launch"), (110, 112, computes, "launch", "launch"),
-        (67, 68, copies, asarray, asarray), (68, 70, copies, "copy", "copy"), (70, 74, copies, asarray, asarray), (78, 80, copies, asarray, asarray),
-        (110, 111, copies, "launch", "launch"), (4, 10, computes, "", "ThreadWork"), (10, 12, computes, "", "cudaLaunchKernel"), (12, 34, computes, "", "ThreadWork"), (52, 55, computes, "", "cuLaunchKernel"),
-    }  # fmt: skip
+        (3, 5, computes, fit, "launch"),
+        (40, 42, computes, fit, "launch"),
+        (67, 68, computes, asarray, asarray),
+        (68, 70, computes, "copy", "copy"),
+        (70, 87, computes, asarray, asarray),
+        (90, 92, computes, "launch", "launch"),
+        (110, 112, computes, "launch", "launch"),
+        (67, 68, copies, asarray, asarray),
+        (68, 70, copies, "copy", "copy"),
+        (70, 74, copies, asarray, asarray),
+        (78, 80, copies, asarray, asarray),
+        (110, 111, copies, "launch", "launch"),
+        (4, 10, computes, "", "ThreadWork"),
+        (10, 12, computes, "", "cudaLaunchKernel"),
+        (12, 34, computes, "", "ThreadWork"),
+        (52, 55, computes, "", "cuLaunchKernel"),
+    }
     device = {
         (step, start, end, inner)
         for step, start, end, klass, _, named, inner in rows
@@ -299,9 +390,18 @@ def test_pieces_of_annotated_steps_on_a_gpu() -> None:
     host = [(start, end, klass) for _, start, end, klass, _, _, _ in rows if klass.startswith("HOST")]
     python, compiles, loads = "HOST_PYTHON", "HOST_COMPILE", "HOST_WAIT_LOADER"
     assert host == [
-        (1, 2, python), (2, 3, compiles), (5, 6, compiles), (6, 11, compiles), (11, 22, compiles), (22, 25, python), (25, 27, loads), (27, 32, loads), (32, 35, loads),
-        (35, 40, python), (42, 49, python),
-    ]  # fmt: skip
+        (1, 2, python),
+        (2, 3, compiles),
+        (5, 6, compiles),
+        (6, 11, compiles),
+        (11, 22, compiles),
+        (22, 25, python),
+        (25, 27, loads),
+        (27, 32, loads),
+        (32, 35, loads),
+        (35, 40, python),
+        (42, 49, python),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -393,9 +493,11 @@ def test_pieces_of_other_threads_are_charged_to_the_highest_code() -> None:
     pieces = pieces_of((0, 10, 4, 0), (5, 20, 5, 0), (30, 45, 4, 1), (32, 40, 6, 1), (41, 44, 6, 1))
     time, longest = pieces.charged(np.array([1, 2, 1, 3, 3]), (np.array([0, 28]), np.array([25, 50])), 4)
     assert time.tolist() == [[5, 5, 15, 0], [22 - 15, 4, 0, 11]]
-    assert longest[:, 1:].tolist() == [[2, 1, 2], [30, 5, 32], [45, 20, 40]], (
-        "number, start and end of the longest"
-    )
+    assert longest[:, 1:].tolist() == [
+        [2, 1, 2],
+        [30, 5, 32],
+        [45, 20, 40],
+    ], "number, start and end of the longest"
     without, _ = pieces.charged(np.array([1, -1, 1, 3, 3]), (np.array([0, 28]), np.array([25, 50])), 4)
     assert without.tolist()[0] == [15, 10, 0, 0]
     spread = pieces.spread(np.array([1, -1, 1, 3, -1]))
@@ -412,9 +514,14 @@ def test_pieces_of_other_threads_are_charged_to_the_highest_code() -> None:
 
 def test_groups_that_a_file_states() -> None:
     main = [
-        event("a", 0, 5, group_id=2, step_name="train 2"), event("b", 6, 5, group_id=-7), event("c", 12, 5, group_id=2**40), event("d", 18, 5, group_id=0),
-        event("e", 24, 5), event("f", 30, 5, group_id=2), event("g", 36, 5, group_id=5, step_name=""),
-    ]  # fmt: skip
+        event("a", 0, 5, group_id=2, step_name="train 2"),
+        event("b", 6, 5, group_id=-7),
+        event("c", 12, 5, group_id=2**40),
+        event("d", 18, 5, group_id=0),
+        event("e", 24, 5),
+        event("f", 30, 5, group_id=2),
+        event("g", 36, 5, group_id=5, step_name=""),
+    ]
     found = groups(build([DrawnPlane("/host:CPU", {"main": main})]))
     assert found.group.tolist() == [2, -1, 2**31 - 1, 0, -1, 2, 5]
     assert found.names == {2: "train 2", 0: "0", 5: "", 2**31 - 1: str(2**31 - 1)}
@@ -425,10 +532,17 @@ def test_groups_that_a_file_states() -> None:
 
 def test_numbers_of_groups_come_from_the_root_or_what_encloses_it() -> None:
     main = [
-        event("own", 0, 5, _r=1, iter_num=7, step_num=3), event("outer", 10, 50, step_num=9), event("between", 11, 40), event("inner", 12, 5, _r=1),
-        event("iterations", 70, 20, iter_num=4), event("low", 71, 5, _r=1), event("zero", 100, 5, _r=1, step_num=0), event("none", 110, 5, _r=1),
-        event("FunctionRun", 120, 5, _r=1, step_num=8), event("SessionRun", 130, 5, _r=1, graph_type="train"),
-    ]  # fmt: skip
+        event("own", 0, 5, _r=1, iter_num=7, step_num=3),
+        event("outer", 10, 50, step_num=9),
+        event("between", 11, 40),
+        event("inner", 12, 5, _r=1),
+        event("iterations", 70, 20, iter_num=4),
+        event("low", 71, 5, _r=1),
+        event("zero", 100, 5, _r=1, step_num=0),
+        event("none", 110, 5, _r=1),
+        event("FunctionRun", 120, 5, _r=1, step_num=8),
+        event("SessionRun", 130, 5, _r=1, graph_type="train"),
+    ]
     found = groups(build([DrawnPlane("/host:CPU", {"main": main})]))
     assert found.names == {
         0: "own 7",
@@ -526,9 +640,13 @@ def test_loops_that_fetch_their_own_data() -> None:
 
 def test_eager_operations() -> None:
     main = [
-        event("EagerExecute", 0, 20, is_func=0), event("inner", 1, 5), event("EagerExecute", 30, 20, is_func=1), event("called", 31, 5),
-        event("EagerExecute", 32, 2, is_func=0), event("other", 60, 9, is_func=0),
-    ]  # fmt: skip
+        event("EagerExecute", 0, 20, is_func=0),
+        event("inner", 1, 5),
+        event("EagerExecute", 30, 20, is_func=1),
+        event("called", 31, 5),
+        event("EagerExecute", 32, 2, is_func=0),
+        event("other", 60, 9, is_func=0),
+    ]
     assert eager_ops(build([DrawnPlane("/host:CPU", {"m": main})])).tolist() == [
         True,
         True,
@@ -550,9 +668,16 @@ def test_eager_operations() -> None:
 def test_roots_by_their_names() -> None:
     """A batch of a model server claims before the session inside of it; a legacy context needs no stat."""
     main = [
-        event("TraceContext", 0, 9), event("a", 1, 3), event("BatchingSessionRun", 20, 30), event("ProcessBatch", 22, 20), event("b", 25, 5), event("c", 45, 3),
-        event("OrbaxServing::ProcessBatch", 60, 9), event("d", 61, 3), event("Trace", 80, 9),
-    ]  # fmt: skip
+        event("TraceContext", 0, 9),
+        event("a", 1, 3),
+        event("BatchingSessionRun", 20, 30),
+        event("ProcessBatch", 22, 20),
+        event("b", 25, 5),
+        event("c", 45, 3),
+        event("OrbaxServing::ProcessBatch", 60, 9),
+        event("d", 61, 3),
+        event("Trace", 80, 9),
+    ]
     found = groups(build([DrawnPlane("/host:CPU", {"main": main})]))
     assert found.group.tolist() == [2, 2, 3, 0, 0, 3, 1, 1, -1]
 
@@ -567,9 +692,10 @@ def test_cores_without_steps_and_lines_of_steps_beside_another() -> None:
     trace = build([DrawnPlane("/host:CPU", {"main": main}), *cores])
     assert groups(trace).group.tolist() == [-1, 0, 0, 1, 1, -1, -1]
     lines = {
-        "Steps": [event("s", 0, 50)], "Sparse Core Steps": [event("s", 0, 10), event("s", 10, 0), event("s", 20, 10)],
+        "Steps": [event("s", 0, 50)],
+        "Sparse Core Steps": [event("s", 0, 10), event("s", 10, 0), event("s", 20, 10)],
         "XLA Ops": [event("op", 2, 3), event("op", 22, 3), event("op", 40, 3)],
-    }  # fmt: skip
+    }
     alone = build([DrawnPlane("/device:TPU:0", lines)])
     assert groups(alone).group.tolist() == [-1, 0, 1, 2, 0, 2, -1]
 

@@ -47,8 +47,9 @@ def event(name: str, start: int, length: int, **stats: Any) -> DrawnEvent:
 
 def test_where_classes_overlap_the_device_s_computing_wins() -> None:
     ascending = (
-        "UNKNOWN HOST_PYTHON HOST_WAIT HOST_WAIT_LOADER HOST_COMPUTE HOST_COMPILE HOST_TO_HOST HOST_TO_DEVICE HOST_PREPARE DEVICE_COLLECTIVES "
-        "HOST_WAIT_INPUT DEVICE_TO_DEVICE DEVICE_TO_HOST DEVICE_COMPUTE_32 DEVICE_COMPUTE_16"
+        "UNKNOWN HOST_PYTHON HOST_WAIT HOST_WAIT_LOADER HOST_COMPUTE HOST_COMPILE HOST_TO_HOST HOST_TO_DEVICE"
+        " HOST_PREPARE DEVICE_COLLECTIVES HOST_WAIT_INPUT DEVICE_TO_DEVICE DEVICE_TO_HOST DEVICE_COMPUTE_32"
+        " DEVICE_COMPUTE_16"
     )
     assert [TimeClass(i).name for i in range(N_CLASSES)] == ascending.split()
     in_categories = [klass for classes in CATEGORIES.values() for klass in classes]
@@ -66,12 +67,24 @@ def test_where_classes_overlap_the_device_s_computing_wins() -> None:
 
 
 HOST_CLASSES = {
-    "train": STEP_MARKER, "test": STEP_MARKER, "EagerExecute": NOT_COUNTED, "EagerKernelExecute": NOT_COUNTED, "FunctionRun": NOT_COUNTED,
-    "IteratorGetNext": TimeClass.HOST_WAIT_INPUT, "iteratorgetnextOp::DoCompute": TimeClass.HOST_WAIT_INPUT, "IteratorGetNex": TimeClass.HOST_COMPUTE,
-    "$train.py:15 batches": NOT_COUNTED, "loop.py(15): batches": NOT_COUNTED, "backend_compile": TimeClass.HOST_COMPILE,
-    "PjitFunction(f)": TimeClass.HOST_COMPUTE, "MemcpyHtoD": TimeClass.HOST_TO_DEVICE, "memcpyHtoH": TimeClass.HOST_TO_HOST,
-    "MemcpyDtoH": TimeClass.HOST_COMPUTE, "x:InfeedEnqueueTuple": TimeClass.HOST_TO_DEVICE, "MatMul:MatMul": TimeClass.HOST_COMPUTE,
-}  # fmt: skip
+    "train": STEP_MARKER,
+    "test": STEP_MARKER,
+    "EagerExecute": NOT_COUNTED,
+    "EagerKernelExecute": NOT_COUNTED,
+    "FunctionRun": NOT_COUNTED,
+    "IteratorGetNext": TimeClass.HOST_WAIT_INPUT,
+    "iteratorgetnextOp::DoCompute": TimeClass.HOST_WAIT_INPUT,
+    "IteratorGetNex": TimeClass.HOST_COMPUTE,
+    "$train.py:15 batches": NOT_COUNTED,
+    "loop.py(15): batches": NOT_COUNTED,
+    "backend_compile": TimeClass.HOST_COMPILE,
+    "PjitFunction(f)": TimeClass.HOST_COMPUTE,
+    "MemcpyHtoD": TimeClass.HOST_TO_DEVICE,
+    "memcpyHtoH": TimeClass.HOST_TO_HOST,
+    "MemcpyDtoH": TimeClass.HOST_COMPUTE,
+    "x:InfeedEnqueueTuple": TimeClass.HOST_TO_DEVICE,
+    "MatMul:MatMul": TimeClass.HOST_COMPUTE,
+}
 
 
 def test_classes_of_host_events() -> None:
@@ -89,11 +102,17 @@ def test_classes_of_host_events() -> None:
 @pytest.mark.parametrize(
     ("name", "shape", "klass"),
     [
-        ("MemcpyHtoD", "", "HOST_TO_DEVICE"), ("memcpyDtoH", "half", "DEVICE_TO_HOST"), ("memcpyDtoD", "", "DEVICE_TO_DEVICE"),
-        ("MemcpyHtoH", "", "DEVICE_COMPUTE_32"), ("ncclKernel_AllReduce", "", "DEVICE_COLLECTIVES"), ("gemm_bf16", "", "DEVICE_COMPUTE_16"),
-        ("gemm_bf16", "float", "DEVICE_COMPUTE_32"), ("gemm", "half", "DEVICE_COMPUTE_16"), ("gemm", "", "DEVICE_COMPUTE_32"),
+        ("MemcpyHtoD", "", "HOST_TO_DEVICE"),
+        ("memcpyDtoH", "half", "DEVICE_TO_HOST"),
+        ("memcpyDtoD", "", "DEVICE_TO_DEVICE"),
+        ("MemcpyHtoH", "", "DEVICE_COMPUTE_32"),
+        ("ncclKernel_AllReduce", "", "DEVICE_COLLECTIVES"),
+        ("gemm_bf16", "", "DEVICE_COMPUTE_16"),
+        ("gemm_bf16", "float", "DEVICE_COMPUTE_32"),
+        ("gemm", "half", "DEVICE_COMPUTE_16"),
+        ("gemm", "", "DEVICE_COMPUTE_32"),
     ],
-)  # fmt: skip
+)
 def test_classes_of_events_on_streams(name: str, shape: str, klass: str) -> None:
     assert gpu_class(name, shape).name == klass
 
@@ -113,9 +132,15 @@ def test_offsets_are_medians_of_lags_at_shared_moments() -> None:
     ms, us = 10**9, 10**6
     jitter = [(0, 0, 0), (3, -2, 1), (-40, 1, 0), (2, 5, -1), (0, 0, 60)]
     hosts = [
-        marks(100, collectives=moments([*range(2, 7), 90 + k], [i * 10 * ms + ahead * ms + jitter[i][k] * us for i in range(5)] + [999 * ms]))
+        marks(
+            100,
+            collectives=moments(
+                [*range(2, 7), 90 + k],
+                [i * 10 * ms + ahead * ms + jitter[i][k] * us for i in range(5)] + [999 * ms],
+            ),
+        )
         for k, ahead in enumerate((0, 7, -3))
-    ]  # fmt: skip
+    ]
     few = marks(100, collectives=moments([2, 3], [0, 1]))
     found = clock_offsets([*hosts[:2], marks(100), few, hosts[2]])
     assert [one.by for one in found] == ["collectives", "collectives", "", "", "collectives"]
@@ -172,12 +197,21 @@ def test_hosts_whose_lags_spread_over_a_quarter_of_a_step_do_not_run_in_lockstep
 @pytest.mark.parametrize(
     ("offset", "uncertainty", "by", "is_apart", "counts"),
     [
-        (3000, 1000, "steps", False, True), (2000, 1000, "steps", False, False), (-2001, 1000, "steps", False, True), (3000, 1000, "", False, False),
-        (60 * S, 2 * 10**8, "steps", False, True), (60 * S + 1, 2 * 10**8, "steps", True, False), (-61 * S, 2 * 10**8, "steps", True, False),
-        (61 * S, 10**8, "collectives", False, True), (61 * S, 10**8 + 1, "collectives", True, False), (61 * S, 2 * 10**8, "", False, False),
+        (3000, 1000, "steps", False, True),
+        (2000, 1000, "steps", False, False),
+        (-2001, 1000, "steps", False, True),
+        (3000, 1000, "", False, False),
+        (60 * S, 2 * 10**8, "steps", False, True),
+        (60 * S + 1, 2 * 10**8, "steps", True, False),
+        (-61 * S, 2 * 10**8, "steps", True, False),
+        (61 * S, 10**8, "collectives", False, True),
+        (61 * S, 10**8 + 1, "collectives", True, False),
+        (61 * S, 2 * 10**8, "", False, False),
     ],
-)  # fmt: skip
-def test_offsets_count_beyond_twice_their_uncertainty_and_up_to_a_minute(offset: int, uncertainty: int, by: str, is_apart: bool, counts: bool) -> None:  # fmt: skip
+)
+def test_offsets_count_beyond_twice_their_uncertainty_and_up_to_a_minute(
+    offset: int, uncertainty: int, by: str, is_apart: bool, counts: bool
+) -> None:
     found = ClockOffset(offset, uncertainty, by, 5)
     assert (found.is_apart, found.counts) == (is_apart, counts)
     assert found.correction_ns == (-round(offset / 1000) if counts else 0)
@@ -190,8 +224,14 @@ def test_sentences_on_clocks() -> None:
         ClockOffset(-5 * S, S, "steps", 3),
     ]
     assert clock_sentences(["a", "b", "c"], offsets) == [
-        "The clock of a is 7.00 ms ± 1.00 µs ahead of the others (from collectives in 12 steps); its timestamps were corrected.",
-        "The clock of c is 5.00 s ± 1.00 s behind the others (from the ends of 3 steps); its timestamps were corrected.",
+        (
+            "The clock of a is 7.00 ms ± 1.00 µs ahead of the others (from collectives in 12 steps); its"
+            " timestamps were corrected."
+        ),
+        (
+            "The clock of c is 5.00 s ± 1.00 s behind the others (from the ends of 3 steps); its timestamps"
+            " were corrected."
+        ),
     ]
     apart = {
         61: "61.0 s",
@@ -211,9 +251,26 @@ def test_sentences_on_clocks() -> None:
 
 def test_names_of_collectives() -> None:
     names = [
-        "", "all-reduce.1", "fusion", "ALL-GATHER", "reduce", "gather", "alltoall", "all-to-all.3", "reduce-scatter", "reducescatter", "ncclKernel", "rcclX",
-        "%f = f32[] all-reduce(x), to_apply=%sum", "allreduce", "accl", "xall-toall", "to-all", "all", "reduce",
-    ]  # fmt: skip
+        "",
+        "all-reduce.1",
+        "fusion",
+        "ALL-GATHER",
+        "reduce",
+        "gather",
+        "alltoall",
+        "all-to-all.3",
+        "reduce-scatter",
+        "reducescatter",
+        "ncclKernel",
+        "rcclX",
+        "%f = f32[] all-reduce(x), to_apply=%sum",
+        "allreduce",
+        "accl",
+        "xall-toall",
+        "to-all",
+        "all",
+        "reduce",
+    ]
     expected = {
         "all-reduce.1",
         "ALL-GATHER",
@@ -240,13 +297,23 @@ def test_names_of_collectives() -> None:
 def test_moments_are_the_last_ends_in_annotated_steps() -> None:
     """Numbers of roots count if there are any; a collective outside of steps does not; the first GPU's only."""
     main = [
-        event("train", 0, 50, _r=1, step_num=7), event("l1", 1, 2, correlation_id=1), event("inner", 5, 9, step_num=99), event("train", 60, 20, _r=1, step_num=6),
-        event("l2", 61, 2, correlation_id=2), event("train", 90, 5, _r=1, step_num=6), event("l3", 91, 2, correlation_id=3), event("l4", 97, 1, correlation_id=4),
-    ]  # fmt: skip
+        event("train", 0, 50, _r=1, step_num=7),
+        event("l1", 1, 2, correlation_id=1),
+        event("inner", 5, 9, step_num=99),
+        event("train", 60, 20, _r=1, step_num=6),
+        event("l2", 61, 2, correlation_id=2),
+        event("train", 90, 5, _r=1, step_num=6),
+        event("l3", 91, 2, correlation_id=3),
+        event("l4", 97, 1, correlation_id=4),
+    ]
     first = [
-        event("nccl", 10, 5, correlation_id=1), event("nccl", 12, 1, correlation_id=1), event("gemm", 20, 90, correlation_id=1),
-        event("all-reduce", 65, 9, correlation_id=1), event("nccl", 92, 30, correlation_id=3), event("nccl", 200, 9, correlation_id=4),
-    ]  # fmt: skip
+        event("nccl", 10, 5, correlation_id=1),
+        event("nccl", 12, 1, correlation_id=1),
+        event("gemm", 20, 90, correlation_id=1),
+        event("all-reduce", 65, 9, correlation_id=1),
+        event("nccl", 92, 30, correlation_id=3),
+        event("nccl", 200, 9, correlation_id=4),
+    ]
     trace = build(
         [
             DrawnPlane("/host:CPU", {"main": main}),
@@ -273,9 +340,11 @@ def test_moments_are_the_last_ends_in_annotated_steps() -> None:
 
 def test_hardware_of_several_hosts() -> None:
     parts = [
-        Hardware("CPU", "CPU", 0), Hardware("TPU", "v4", 4, 1.0, n_chips=2, n_replicas=3, n_partitions=2), Hardware("TPU", "v5", 8, 2.0, n_chips=5, n_replicas=1, n_partitions=7),
+        Hardware("CPU", "CPU", 0),
+        Hardware("TPU", "v4", 4, 1.0, n_chips=2, n_replicas=3, n_partitions=2),
+        Hardware("TPU", "v5", 8, 2.0, n_chips=5, n_replicas=1, n_partitions=7),
         Hardware("TPU", "v6", 1, n_replicas=6, n_partitions=1),
-    ]  # fmt: skip
+    ]
     found = sum_hardware(parts)
     assert (found.device, found.n_devices, found.n_chips, found.peak_flops_per_s) == ("v4", 13, 7, 1.0)
     assert (found.n_replicas, found.n_partitions) == (1, 7)
@@ -335,9 +404,10 @@ def test_mean_waits_of_hosts_by_name() -> None:
         return StepWait(TimeClass.HOST_WAIT, name, file, 0, np.array(times))
 
     parts = [
-        steps_of([0, 20, 40], waits=(wait("a", 1, 2, 3), wait("b", 9, 9, 9))), steps_of([0, 20, 40], waits=(wait("a", 5, 6, 8), wait("a", 40, 40, 40, file="f.py"))),
+        steps_of([0, 20, 40], waits=(wait("a", 1, 2, 3), wait("b", 9, 9, 9))),
+        steps_of([0, 20, 40], waits=(wait("a", 5, 6, 8), wait("a", 40, 40, 40, file="f.py"))),
         steps_of([0, 20, 40]),
-    ]  # fmt: skip
+    ]
     waits = common_steps(parts, [0, 0, 0]).steps.waits
     assert [(one.name, one.file, one.time_ps.tolist()) for one in waits] == [
         ("a", "f.py", [13] * 3),
@@ -394,9 +464,16 @@ def test_waits_of_chosen_steps_the_longest_first() -> None:
 def test_parts_of_a_host_s_steps() -> None:
     """Group 0 counts; what is inside of another event of its class does not, nor do events and annotations without a step."""
     main = [
-        event("train", 0, 40, _r=1, step_num=4), event("a:A", 2, 10), event("a:A", 3, 4), event("IteratorGetNext", 20, 5), event("test", 50, 5),
-        event("train", 60, 30, _r=1, step_num=5), event("q", 61, 9, _ipl_stage_name="s"), event("r", 62, 3, _ipl_stage_name="t"), event("b:B", 95, 3),
-    ]  # fmt: skip
+        event("train", 0, 40, _r=1, step_num=4),
+        event("a:A", 2, 10),
+        event("a:A", 3, 4),
+        event("IteratorGetNext", 20, 5),
+        event("test", 50, 5),
+        event("train", 60, 30, _r=1, step_num=5),
+        event("q", 61, 9, _ipl_stage_name="s"),
+        event("r", 62, 3, _ipl_stage_name="t"),
+        event("b:B", 95, 3),
+    ]
     parts = host_parts(build([DrawnPlane("/host:CPU", {"main": main})]))
     assert (
         parts.marker_group.tolist(),

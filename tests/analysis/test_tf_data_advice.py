@@ -34,25 +34,67 @@ def advised(long_name: str, facts: Evidence = NOTHING_KNOWN) -> tuple[str, ...]:
 @pytest.mark.parametrize(
     ("facts", "start"),
     [
-        (NOTHING_KNOWN, "Set `num_parallel_calls=tf.data.AUTOTUNE` on that `map`: it runs one element at a time."),
-        (Evidence({"parallelism": "1"}, {}, (), True), "Set `num_parallel_calls=tf.data.AUTOTUNE` on that `map`: it runs one element at a time. Its function is Python"),
-        (Evidence({"parallelism": "2"}, {}), "That `map` already runs on 2 threads. Make its function cheaper"),
-        (Evidence({"parallelism": "1", "autotune": "true"}, {}), "That `map` already runs on 1 thread (chosen by AUTOTUNE). Make"),
+        (
+            NOTHING_KNOWN,
+            "Set `num_parallel_calls=tf.data.AUTOTUNE` on that `map`: it runs one element at a time.",
+        ),
+        (
+            Evidence({"parallelism": "1"}, {}, (), True),
+            (
+                "Set `num_parallel_calls=tf.data.AUTOTUNE` on that `map`: it runs one element at a time. Its"
+                " function is Python"
+            ),
+        ),
+        (
+            Evidence({"parallelism": "2"}, {}),
+            "That `map` already runs on 2 threads. Make its function cheaper",
+        ),
+        (
+            Evidence({"parallelism": "1", "autotune": "true"}, {}),
+            "That `map` already runs on 1 thread (chosen by AUTOTUNE). Make",
+        ),
         (Evidence({"parallelism": "1", "autotune": "false"}, {}), "Set `num_parallel_calls"),
-        (Evidence(TUNED, {"threadpool_size": "4"}), "The pool limits that `map` to 4 threads: remove `options.threading.private_threadpool_size=4` or raise it. Make"),
-        (Evidence(TUNED, {"threadpool_size": "5"}), "That `map` already runs on 4 threads (chosen by AUTOTUNE)."),
-        (Evidence(TUNED, {"threadpool_size": "0"}), "That `map` already runs on 4 threads (chosen by AUTOTUNE)."),
+        (
+            Evidence(TUNED, {"threadpool_size": "4"}),
+            (
+                "The pool limits that `map` to 4 threads: remove"
+                " `options.threading.private_threadpool_size=4` or raise it. Make"
+            ),
+        ),
+        (
+            Evidence(TUNED, {"threadpool_size": "5"}),
+            "That `map` already runs on 4 threads (chosen by AUTOTUNE).",
+        ),
+        (
+            Evidence(TUNED, {"threadpool_size": "0"}),
+            "That `map` already runs on 4 threads (chosen by AUTOTUNE).",
+        ),
         (Evidence(UNTUNED, {"threadpool_size": "4"}), "That `map` already runs on 4 threads. Make"),
-        (Evidence({"parallelism": "1", "autotune": "true"}, {"threadpool_size": "1"}), "The pool limits that `map` to 1 thread: "),
+        (
+            Evidence({"parallelism": "1", "autotune": "true"}, {"threadpool_size": "1"}),
+            "The pool limits that `map` to 1 thread: ",
+        ),
         (Evidence(UNTUNED, {}, (19_900_000,) * 3), "Batch first: its function takes 19.9 µs per element"),
         (Evidence(UNTUNED, {}, (20_000_000,) * 3), "That `map` already runs on 4 threads."),
         (Evidence(UNTUNED, {}, (0,) * 3), "That `map` already runs on 4 threads."),
-        (Evidence(UNTUNED, {}, (5 * MS,) * 3, True), "That `map` already runs on 4 threads. Its function is Python: its computation"),
-        (Evidence(UNTUNED, {}, (MS,) * 9 + (4 * MS,)*2), "That `map` already runs on 4 threads. Its slowest elements take 4.0 times the median"),
-        (Evidence({**UNTUNED, "deterministic": "false"}, {}, (MS,) * 9 + (4 * MS,)*2), "That `map` already runs on 4 threads. Make"),
-        (Evidence({**UNTUNED, "deterministic": "true"}, {}, (MS,) * 9 + (4 * MS,)*2, True), "That `map` already runs on 4 threads. Its slowest"),
+        (
+            Evidence(UNTUNED, {}, (5 * MS,) * 3, True),
+            "That `map` already runs on 4 threads. Its function is Python: its computation",
+        ),
+        (
+            Evidence(UNTUNED, {}, (MS,) * 9 + (4 * MS,) * 2),
+            "That `map` already runs on 4 threads. Its slowest elements take 4.0 times the median",
+        ),
+        (
+            Evidence({**UNTUNED, "deterministic": "false"}, {}, (MS,) * 9 + (4 * MS,) * 2),
+            "That `map` already runs on 4 threads. Make",
+        ),
+        (
+            Evidence({**UNTUNED, "deterministic": "true"}, {}, (MS,) * 9 + (4 * MS,) * 2, True),
+            "That `map` already runs on 4 threads. Its slowest",
+        ),
     ],
-)  # fmt: skip
+)
 def test_advice_on_a_map(facts: Evidence, start: str) -> None:
     texts = advised(MAP, facts)
     assert texts[0].startswith(start)
@@ -66,23 +108,48 @@ def test_advice_on_a_map(facts: Evidence, start: str) -> None:
         ("Iterator::Root::Scan", NOTHING_KNOWN, "`scan` has no parallel form", 3),
         ("Iterator::Root::Window", NOTHING_KNOWN, "`Window` has no parallel form", 3),
         ("Iterator::Root::ParallelFilter", NOTHING_KNOWN, "Do the work of `filter` inside a parallel", 3),
-        ("Iterator::Root::ParallelInterleaveV4", Evidence({"cycle_length": "6"}, {}), "It already reads in parallel: raise `cycle_length` (now 6), use", 2),
-        ("Iterator::Root::ParallelInterleaveV4", NOTHING_KNOWN, "It already reads in parallel: raise `cycle_length`, use", 2),
+        (
+            "Iterator::Root::ParallelInterleaveV4",
+            Evidence({"cycle_length": "6"}, {}),
+            "It already reads in parallel: raise `cycle_length` (now 6), use",
+            2,
+        ),
+        (
+            "Iterator::Root::ParallelInterleaveV4",
+            NOTHING_KNOWN,
+            "It already reads in parallel: raise `cycle_length`, use",
+            2,
+        ),
         ("Iterator::Root::Interleave", NOTHING_KNOWN, "Use `interleave(..., cycle_length=n", 2),
         ("Iterator::Root::FlatMap", NOTHING_KNOWN, "Use `interleave(..., cycle_length=n", 2),
-        ("Iterator::Root::ParallelBatch", NOTHING_KNOWN, "`batch` already copies its elements in parallel.", 2),
+        (
+            "Iterator::Root::ParallelBatch",
+            NOTHING_KNOWN,
+            "`batch` already copies its elements in parallel.",
+            2,
+        ),
         ("Iterator::Root::BatchV2", NOTHING_KNOWN, "`batch` copies its elements: set", 2),
-        ("Iterator::Root::TFRecord", NOTHING_KNOWN, "Read several files at once: `interleave(tf.data.TFRecordDataset,", 3),
+        (
+            "Iterator::Root::TFRecord",
+            NOTHING_KNOWN,
+            "Read several files at once: `interleave(tf.data.TFRecordDataset,",
+            3,
+        ),
         ("Iterator::Root::TensorSlice", NOTHING_KNOWN, "Read several parts at once: `interleave(", 3),
         ("Iterator::Root::Shuffle", NOTHING_KNOWN, "`shuffle` fills its buffer", 2),
-        ("Iterator::Root::Prefetch", NOTHING_KNOWN, "The stages that feed this `prefetch` were not traced", 2),
+        (
+            "Iterator::Root::Prefetch",
+            NOTHING_KNOWN,
+            "The stages that feed this `prefetch` were not traced",
+            2,
+        ),
         ("Iterator::Root::Generator", NOTHING_KNOWN, "A Python generator produces one element at a time", 3),
         ("Iterator::Root::FlatMap[0]::BatchV2", NOTHING_KNOWN, "A batch per window copies", 2),
         ("Iterator::Root::FlatMap::ParallelBatch", NOTHING_KNOWN, "`batch` already", 2),
         ("Iterator::FlatMap", NOTHING_KNOWN, "Use `interleave", 2),
         ("Iterator::Root::DataService", NOTHING_KNOWN, "Elements come from tf.data service", 1),
     ],
-)  # fmt: skip
+)
 def test_advice_on_other_stages(long_name: str, facts: Evidence, start: str, n: int) -> None:
     texts = advised(long_name, facts)
     assert texts[0].startswith(start)
@@ -113,10 +180,17 @@ def pipeline(calls: list[tuple[int, int]], stages: tuple[Stage, ...] = (), **mor
     """A pipeline of calls (duration, waited), one each second."""
     duration, waited = (np.array(column, np.int64) for column in zip(*calls, strict=True))
     columns: dict[str, Any] = {
-        "name": "Host:0", "kind": "Host", "calls": np.arange(len(calls)),
-        "start_ps": np.arange(len(calls)) * 1000 * MS, "duration_ps": duration, "waited_ps": waited,
-        "is_complete": np.ones(len(calls), np.bool_), "stages": stages, "bottleneck": -1, "thread_count": 1,
-    }  # fmt: skip
+        "name": "Host:0",
+        "kind": "Host",
+        "calls": np.arange(len(calls)),
+        "start_ps": np.arange(len(calls)) * 1000 * MS,
+        "duration_ps": duration,
+        "waited_ps": waited,
+        "is_complete": np.ones(len(calls), np.bool_),
+        "stages": stages,
+        "bottleneck": -1,
+        "thread_count": 1,
+    }
     return Pipeline(**(columns | more))
 
 
@@ -140,16 +214,80 @@ CALLS = [(20 * MS, 20 * MS), (40 * MS, 40 * MS)]  # 30 ms on average
 @pytest.mark.parametrize(
     ("waits", "level", "judged", "text"),
     [
-        (Waiting(None, "hidden", 0), "unknown", False, "The pipeline Host:0 on h takes 30.0 ms per call; it is prefetched; nothing in this host's trace waits for it."),
-        (Waiting(None, "outside", 0), "unknown", False, "The pipeline Host:0 on h takes 30.0 ms per call; it runs outside the steps, for example for validation, so the steps do not wait for it."),
-        (Waiting(None, "", 0), "unknown", False, "The pipeline Host:0 on h takes 30.0 ms per call; a rate needs at least two calls, and the trace has one."),
-        (Waiting(0.02, "step", 0), "good", False, "tf.data keeps up: the pipeline Host:0 on h takes 30.0 ms per call; 2.00% of the step time is spent waiting for input. 2 of 2 calls took over 50 µs, but they overlap with compute."),
-        (Waiting(0.02, "step", 0), "good", True, "tf.data keeps up: the pipeline Host:0 on h takes 30.0 ms per call. 2 of 2 calls took over 50 µs, but they overlap with compute."),
-        (Waiting(0.1, "time", 1), "warn", False, "Moderately input-bound: 10.0% of the time between calls is spent inside them. The pipeline Host:0 on h takes 30.0 ms per call; its bottleneck is `Map` with 3 ms of work per call."),
-        (Waiting(0.5, "step", 2), "bad", False, "Highly input-bound: 50.0% of the step time is spent waiting for input. The pipeline Host:0 on h takes 30.0 ms per call; its bottleneck is `Map` with 3 ms of work per call."),
-        (Waiting(0.5, "step", 2), "bad", True, "The pipeline Host:0 on h takes 30.0 ms per call; its bottleneck is `Map` with 3 ms of work per call."),
+        (
+            Waiting(None, "hidden", 0),
+            "unknown",
+            False,
+            (
+                "The pipeline Host:0 on h takes 30.0 ms per call; it is prefetched; nothing in this host's"
+                " trace waits for it."
+            ),
+        ),
+        (
+            Waiting(None, "outside", 0),
+            "unknown",
+            False,
+            (
+                "The pipeline Host:0 on h takes 30.0 ms per call; it runs outside the steps, for example for"
+                " validation, so the steps do not wait for it."
+            ),
+        ),
+        (
+            Waiting(None, "", 0),
+            "unknown",
+            False,
+            (
+                "The pipeline Host:0 on h takes 30.0 ms per call; a rate needs at least two calls, and the"
+                " trace has one."
+            ),
+        ),
+        (
+            Waiting(0.02, "step", 0),
+            "good",
+            False,
+            (
+                "tf.data keeps up: the pipeline Host:0 on h takes 30.0 ms per call; 2.00% of the step time is"
+                " spent waiting for input. 2 of 2 calls took over 50 µs, but they overlap with compute."
+            ),
+        ),
+        (
+            Waiting(0.02, "step", 0),
+            "good",
+            True,
+            (
+                "tf.data keeps up: the pipeline Host:0 on h takes 30.0 ms per call. 2 of 2 calls took over 50"
+                " µs, but they overlap with compute."
+            ),
+        ),
+        (
+            Waiting(0.1, "time", 1),
+            "warn",
+            False,
+            (
+                "Moderately input-bound: 10.0% of the time between calls is spent inside them. The pipeline"
+                " Host:0 on h takes 30.0 ms per call; its bottleneck is `Map` with 3 ms of work per call."
+            ),
+        ),
+        (
+            Waiting(0.5, "step", 2),
+            "bad",
+            False,
+            (
+                "Highly input-bound: 50.0% of the step time is spent waiting for input. The pipeline Host:0"
+                " on h takes 30.0 ms per call; its bottleneck is `Map` with 3 ms of work per call."
+            ),
+        ),
+        (
+            Waiting(0.5, "step", 2),
+            "bad",
+            True,
+            (
+                "The pipeline Host:0 on h takes 30.0 ms per call; its bottleneck is `Map` with 3 ms of work"
+                " per call."
+            ),
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_verdict_in_a_sentence(waits: Waiting, level: str, judged: bool, text: str) -> None:
     assert said(pipeline(CALLS), waits, level, judged=judged) == text
 
@@ -157,9 +295,11 @@ def test_the_verdict_in_a_sentence(waits: Waiting, level: str, judged: bool, tex
 def test_a_caller_that_waits_for_a_processor() -> None:
     late = pipeline([(20 * MS, 10 * MS), (40 * MS, 10 * MS)])
     text = said(late, Waiting(0.3, "step", 1, 0.3, "inside", True), "warn")
-    assert text == (
-        "Moderately input-bound: 30.0% of the step time is spent waiting for input. The pipeline Host:0 on h takes 30.0 ms "
-        "per call; its elements are ready, but then the caller waits 20.0 ms for a processor."
+    assert (
+        text
+        == "Moderately input-bound: 30.0% of the step time is spent waiting for input. The pipeline Host:0 on"
+        " h takes 30.0 ms per call; its elements are ready, but then the caller waits 20.0 ms for a"
+        " processor."
     )
 
 
@@ -167,8 +307,8 @@ def test_calls_that_only_wake_threads() -> None:
     """Half of the calls' time after the elements were ready, and 2% of all time."""
     half = pipeline([(20 * MS, 10 * MS), (40 * MS, 20 * MS)])
     note = (
-        " Elements were ready: 15.0 ms of each call (2.00% of the time) is spent waking a thread. Larger batches need "
-        "fewer calls."
+        " Elements were ready: 15.0 ms of each call (2.00% of the time) is spent waking a thread. Larger"
+        " batches need fewer calls."
     )
     assert said(half, Waiting(0.0, "step", 0, 0.02), "good").endswith(note)
     assert not said(half, Waiting(0.0, "step", 0, 0.019), "good").endswith(note)
@@ -199,12 +339,13 @@ def test_the_best_change_in_words() -> None:
     prefetch = estimate("prefetch", (5 * MS, 30 * MS), (60 * MS, 90 * MS))
     cache = estimate("cache", (1 * MS, 2 * MS), (50 * MS, 51 * MS))
     text = (
-        "<parallel> alone would shorten each step from 100 ms to between 70.0 ms and 80.0 ms (estimated), then "
-        "limited by Batch."
+        "<parallel> alone would shorten each step from 100 ms to between 70.0 ms and 80.0 ms (estimated),"
+        " then limited by Batch."
     )
     assert _gain((now, parallel, prefetch, cache)) == text  # the one with the least high end
-    assert _gain((now, cache)) == (
-        "<cache> alone would shorten each step from 100 ms to between 50.0 ms and 51.0 ms (estimated)."
+    assert (
+        _gain((now, cache))
+        == "<cache> alone would shorten each step from 100 ms to between 50.0 ms and 51.0 ms (estimated)."
     )
     noted = estimate("prefetch", (5 * MS, 6 * MS), (60 * MS, 70 * MS), note="if it waits")
     assert _gain((now, parallel, noted)).startswith(

@@ -85,14 +85,19 @@ def test_elements_that_are_taken_out_of_order() -> None:
     ]
     found = forest(build([plane(consumer=consumer, producer=producer)]))
     calls = {
-        (found.stages[found.node[i]], int(found.duration_ps[i]) // PS): int(found.start_ps[found.call[i]])
-        // PS
+        (found.stages[found.node[i]], int(found.duration_ps[i]) // PS): (
+            int(found.start_ps[found.call[i]]) // PS
+        )
         for i in range(len(found))
         if found.call[i] >= 0
     }
     assert calls == {
-        (ROOT, 50): 200, (PREFETCH, 40): 200, (MAP, 20): 200, (MAP, 30): 100, (RANGE, 5): 100,
-    }  # fmt: skip
+        (ROOT, 50): 200,
+        (PREFETCH, 40): 200,
+        (MAP, 20): 200,
+        (MAP, 30): 100,
+        (RANGE, 5): 100,
+    }
     assert not found.is_blocking[found.node == found.stages.index(MAP)].any()
     assert (found.after_ps[found.node == found.stages.index(PREFETCH)] / PS).tolist() == [21, 21]
 

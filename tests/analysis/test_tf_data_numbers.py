@@ -56,9 +56,17 @@ def pipeline(
     """A pipeline of calls (start, duration)."""
     start, duration = (np.array(column, np.int64) for column in zip(*calls, strict=True))
     return Pipeline(
-        "Host:0", "Host", np.arange(len(calls)), start, duration,
-        duration if waited is None else np.array(waited), np.array(complete or [True] * len(calls)), (), -1, 1,
-    )  # fmt: skip
+        "Host:0",
+        "Host",
+        np.arange(len(calls)),
+        start,
+        duration,
+        duration if waited is None else np.array(waited),
+        np.array(complete or [True] * len(calls)),
+        (),
+        -1,
+        1,
+    )
 
 
 def stage(long_name: str, parent: int, blocking: int = 0, n_calls: int = 1) -> Stage:
@@ -108,8 +116,11 @@ def test_stages_of_a_pipeline_that_works_ahead() -> None:
     assert (found.waited_ps / PS).tolist() == [98, 1.5]  # until the element was there
     shown = call(prefetched(), found, 1)
     assert [(node.name, node.parent, node.duration_ps / PS, node.self_ps / PS) for node in shown.nodes] == [
-        ("Root", -1, 100, 2), ("Prefetch", 0, 98, 8), ("Map", 1, 90, 80), ("Range", 2, 10, 10),
-    ]  # fmt: skip
+        ("Root", -1, 100, 2),
+        ("Prefetch", 0, 98, 8),
+        ("Map", 1, 90, 80),
+        ("Range", 2, 10, 10),
+    ]
     assert (shown.bottleneck, shown.duration_ps / PS, shown.n_reparented) == (2, 100, 0)
     assert [node.is_blocking for node in call(prefetched(), found, 2).nodes] == [True, True, False, False]
 
@@ -142,18 +153,46 @@ def test_work_is_per_complete_call() -> None:
     ("stages", "worst"),
     [
         # The root only requests, and so does a prefetch whose input is in the trace.
-        ([("Iterator::Root", -1, 90), ("Iterator::Root::Prefetch", 0, 80), ("Iterator::Root::Prefetch::Map", 1, 3), ("Iterator::Root::Prefetch::Map::Range", 2, 2)], 2),
+        (
+            [
+                ("Iterator::Root", -1, 90),
+                ("Iterator::Root::Prefetch", 0, 80),
+                ("Iterator::Root::Prefetch::Map", 1, 3),
+                ("Iterator::Root::Prefetch::Map::Range", 2, 2),
+            ],
+            2,
+        ),
         ([("Iterator::Root", -1, 90), ("Iterator::Root::Prefetch", 0, 80)], 1),
         ([("Iterator::Root", -1, 90)], 0),
-        ([("Iterator::Root", -1, 90), ("Iterator::Root::Map", 0, 7), ("Iterator::Root::Map::Range", 1, 7)], 1),
+        (
+            [("Iterator::Root", -1, 90), ("Iterator::Root::Map", 0, 7), ("Iterator::Root::Map::Range", 1, 7)],
+            1,
+        ),
         ([("Iterator::Root", -1, 90), ("Iterator::Root::Map", 0, 0)], -1),
         ([], -1),
         # The scan at the end of a loop runs the loop's body, wherever a prefetch is.
-        ([("ReduceIterator::Root", -1, 9), ("ReduceIterator::Root::Prefetch::Scan", 0, 80), ("ReduceIterator::Root::Prefetch::Scan::Map", 1, 4)], 2),
-        ([("Iterator::Root", -1, 9), ("Iterator::Root::Scan", 0, 80), ("Iterator::Root::Scan::Map", 1, 4)], 1),
-        ([("ReduceIterator::Root", -1, 9), ("ReduceIterator::Root::Batch::Scan", 0, 80), ("ReduceIterator::Root::Batch::Scan::Map", 1, 4)], 1),
+        (
+            [
+                ("ReduceIterator::Root", -1, 9),
+                ("ReduceIterator::Root::Prefetch::Scan", 0, 80),
+                ("ReduceIterator::Root::Prefetch::Scan::Map", 1, 4),
+            ],
+            2,
+        ),
+        (
+            [("Iterator::Root", -1, 9), ("Iterator::Root::Scan", 0, 80), ("Iterator::Root::Scan::Map", 1, 4)],
+            1,
+        ),
+        (
+            [
+                ("ReduceIterator::Root", -1, 9),
+                ("ReduceIterator::Root::Batch::Scan", 0, 80),
+                ("ReduceIterator::Root::Batch::Scan::Map", 1, 4),
+            ],
+            1,
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_stage_that_callers_waited_for_most(stages: list[tuple[str, int, int]], worst: int) -> None:
     assert _bottleneck(tuple(stage(*one) for one in stages)) == worst
 
@@ -253,8 +292,15 @@ def test_waiting_for_elements_and_for_processors(
 
 @pytest.mark.parametrize(
     ("stage_of", "call"),
-    [("ParallelMapV2", "map"), ("BatchV2", "batch"), ("ForeverRepeat", "repeat"), ("OptionsDataset", "OptionsDataset"), ("SkipV3", "Skip"), ("TFRecord", "TFRecordDataset")],
-)  # fmt: skip
+    [
+        ("ParallelMapV2", "map"),
+        ("BatchV2", "batch"),
+        ("ForeverRepeat", "repeat"),
+        ("OptionsDataset", "OptionsDataset"),
+        ("SkipV3", "Skip"),
+        ("TFRecord", "TFRecordDataset"),
+    ],
+)
 def test_calls_that_users_write(stage_of: str, call: str) -> None:
     assert user_call(stage_of) == call
 
@@ -278,8 +324,14 @@ def test_positions_of_stages_of_one_kind() -> None:
     )
     assert position_text(alone, 1) == "the second of 2 `map` stages from the source"
     assert [_ordinal(n) for n in (1, 2, 3, 4, 5, 6, 11)] == [
-        "first", "second", "third", "fourth", "fifth", "6th", "11th",
-    ]  # fmt: skip
+        "first",
+        "second",
+        "third",
+        "fourth",
+        "fifth",
+        "6th",
+        "11th",
+    ]
 
 
 def test_names_of_stages() -> None:
@@ -319,8 +371,16 @@ def test_runs_that_straggle() -> None:
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("Prefetch", "prefetch"), ("MapAndBatch", "batch_lanes"), ("ParallelInterleaveV4", "interleave"), ("Interleave", "inline"), ("ParallelMapV2", "lanes"), ("Map", "inline"), ("BatchV2", "inline")],
-)  # fmt: skip
+    [
+        ("Prefetch", "prefetch"),
+        ("MapAndBatch", "batch_lanes"),
+        ("ParallelInterleaveV4", "interleave"),
+        ("Interleave", "inline"),
+        ("ParallelMapV2", "lanes"),
+        ("Map", "inline"),
+        ("BatchV2", "inline"),
+    ],
+)
 def test_stages_are_simulated_by_their_kind(name: str, kind: str) -> None:
     assert _kind(stage(f"Iterator::{name}", 0)) == kind
 
@@ -351,11 +411,29 @@ def test_standard_errors_are_relative_to_the_mean() -> None:
 @pytest.mark.parametrize(
     ("simulated", "text"),
     [
-        (150.6, "the model of the stages accounts for 151% of the time from call to call: they overlap in ways that the model does not cover"),
-        (66.6, "the model of the stages accounts for 66.6% of the time from call to call: the trace does not show the rest, such as other work on the same processors"),
-        (0.0, "the model of the stages accounts for 0% of the time from call to call: the trace does not show the rest, such as other work on the same processors"),
+        (
+            150.6,
+            (
+                "the model of the stages accounts for 151% of the time from call to call: they overlap in"
+                " ways that the model does not cover"
+            ),
+        ),
+        (
+            66.6,
+            (
+                "the model of the stages accounts for 66.6% of the time from call to call: the trace does not"
+                " show the rest, such as other work on the same processors"
+            ),
+        ),
+        (
+            0.0,
+            (
+                "the model of the stages accounts for 0% of the time from call to call: the trace does not"
+                " show the rest, such as other work on the same processors"
+            ),
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_model_that_does_not_explain_the_time_says_in_which_direction(
     simulated: float, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -375,19 +453,27 @@ def part(name: str, parent: int, kind: Any, per_parent: float = 1.0, **more: Any
 def test_stages_after_a_change() -> None:
     """A shuffle below a map below a batch of 4; a zip's other input stays as it is."""
     parts = (
-        part("Root", -1, "inline"), part("BatchV2", 0, "inline", 2.0), part("ParallelMapV2", 1, "lanes", 4.2, lanes=3),
-        part("Shuffle", 2, "inline"), part("Range", 1, "inline", 9.0),
-    )  # fmt: skip
+        part("Root", -1, "inline"),
+        part("BatchV2", 0, "inline", 2.0),
+        part("ParallelMapV2", 1, "lanes", 4.2, lanes=3),
+        part("Shuffle", 2, "inline"),
+        part("Range", 1, "inline", 9.0),
+    )
     model = Model(parts, 2, np.ones(1), 9.0, 1.0, None, (0.0, 0.0), 8, 8, 0.0, False)
 
     def changed(**change: Any) -> list[tuple[str, int, str, float, float, float, int]]:
         return [
             (
-                one.name, one.parent, one.kind, one.per_parent, float(one.work_ps.sum()), float(one.function_ps.sum()),
+                one.name,
+                one.parent,
+                one.kind,
+                one.per_parent,
+                float(one.work_ps.sum()),
+                float(one.function_ps.sum()),
                 one.lanes,
             )
             for one in changed_parts(model, Change(**change))
-        ]  # fmt: skip
+        ]
 
     root, batch, mapped, shuffle, other = changed()
     assert mapped == ("ParallelMapV2", 1, "lanes", 4.2, 3.0, 12.0, 3)
@@ -405,8 +491,13 @@ def test_stages_after_a_change() -> None:
     assert changed(parallel=6, is_fused=True) == [root, fused, passing, shuffle, other]
     assert changed_parts(model, Change(parallel=6, is_fused=True))[1].batch == 4
     assert [(name, parent) for name, parent, *_ in changed(prefetch=True)] == [
-        ("Root", -1), ("Prefetch", 0), ("BatchV2", 1), ("ParallelMapV2", 2), ("Shuffle", 3), ("Range", 2),
-    ]  # fmt: skip
+        ("Root", -1),
+        ("Prefetch", 0),
+        ("BatchV2", 1),
+        ("ParallelMapV2", 2),
+        ("Shuffle", 3),
+        ("Range", 2),
+    ]
     assert changed_parts(model, Change(prefetch=True))[1].buffer == 2
     lanes = replace(parts[2], kind="batch_lanes")
     batches = replace(model, parts=(*parts[:2], lanes, *parts[3:]))

@@ -44,10 +44,14 @@ def arrowed() -> Trace:
         stream                      [kernel ]
         """,
         {
-            "a": {"_pt": 5, "_p": 1}, "z": {"_pt": 5, "_p": 1}, "b": {"_ct": 5, "_c": 1}, "c": {"_ct": 5, "_c": 1},
-            "d": {"correlation_id": 7}, "kernel": {"correlation_id": 7},
+            "a": {"_pt": 5, "_p": 1},
+            "z": {"_pt": 5, "_p": 1},
+            "b": {"_ct": 5, "_c": 1},
+            "c": {"_ct": 5, "_c": 1},
+            "d": {"correlation_id": 7},
+            "kernel": {"correlation_id": 7},
         },
-    )  # fmt: skip
+    )
     at = names_of(trace).index
     rows = [(at("b"), at("kernel"), -1, -1), (at("a"), at("a"), -1, -1)]
     return replace(trace, flows=table_from_rows(schema.FLOWS, rows))
@@ -61,8 +65,11 @@ def test_arrows_of_all_kinds() -> None:
         for source, target, kind in zip(found.source, found.target, found.kind, strict=True)
     ]
     assert sorted(arrows) == [
-        ("a", "b", "PjRt"), ("a", "c", "PjRt"), ("b", "kernel", "flow"), ("d", "kernel", "kernel launch"),
-    ]  # fmt: skip
+        ("a", "b", "PjRt"),
+        ("a", "c", "PjRt"),
+        ("b", "kernel", "flow"),
+        ("d", "kernel", "kernel launch"),
+    ]
     assert found.target.tolist() == sorted(found.target.tolist())
     assert [arrows[i][:2] for i in found.out_of(names.index("a"))] == [("a", "b"), ("a", "c")]
     assert {arrows[i][0] for i in found.into(names.index("kernel"))} == {"b", "d"}
@@ -112,15 +119,21 @@ def test_causes_and_effects_of_an_event() -> None:
     trace = arrowed()
     causes, effects, is_cut = linked(trace, "kernel")
     assert sorted(causes, key=lambda link: (link[3], link[0])) == [
-        ("b", "kernel", "flow", 1), ("d", "kernel", "kernel launch", 1), ("a", "b", "PjRt", 2), ("c", "d", ENCLOSES, 2),
-    ]  # fmt: skip
+        ("b", "kernel", "flow", 1),
+        ("d", "kernel", "kernel launch", 1),
+        ("a", "b", "PjRt", 2),
+        ("c", "d", ENCLOSES, 2),
+    ]
     assert [link[3] for link in causes] == [1, 1, 2, 2]
     assert (effects, is_cut) == ([], False)
     causes, effects, _ = linked(trace, "a")
     assert causes == []
     assert sorted(effects, key=lambda link: (link[3], link[0])) == [
-        ("b", "a", "PjRt", 1), ("c", "a", "PjRt", 1), ("d", "c", ENCLOSES, 2), ("kernel", "b", "flow", 2),
-    ]  # fmt: skip
+        ("b", "a", "PjRt", 1),
+        ("c", "a", "PjRt", 1),
+        ("d", "c", ENCLOSES, 2),
+        ("kernel", "b", "flow", 2),
+    ]
     assert linked(trace, "x") == ([("a", "x", ENCLOSES, 1)], [], False)
 
 
@@ -220,25 +233,36 @@ def test_of_two_pixels_the_lowest_the_highest_and_the_last_are_kept(seed: int) -
 @pytest.mark.parametrize(
     ("name", "unit"),
     [
-        ("GPU util (%)", "%"), ("gpu_pct", "%"), ("Percent busy", "%"), ("bytes per second", "bytes_per_s"),
-        ("read_bytes_per_second", "bytes_per_s"), ("bytes", "bytes"), ("watts", "W"), ("kilowatts", ""), ("x_energy_j", "J"),
-        ("joule", "J"), ("clock [MHz]", "MHz"), ("a (b)", "bytes"), ("a (widgets)", ""), ("bytes (GB)", "GB"), ("pct_bytes", "%"),
-        ("apct", ""), ("", ""),
+        ("GPU util (%)", "%"),
+        ("gpu_pct", "%"),
+        ("Percent busy", "%"),
+        ("bytes per second", "bytes_per_s"),
+        ("read_bytes_per_second", "bytes_per_s"),
+        ("bytes", "bytes"),
+        ("watts", "W"),
+        ("kilowatts", ""),
+        ("x_energy_j", "J"),
+        ("joule", "J"),
+        ("clock [MHz]", "MHz"),
+        ("a (b)", "bytes"),
+        ("a (widgets)", ""),
+        ("bytes (GB)", "GB"),
+        ("pct_bytes", "%"),
+        ("apct", ""),
+        ("", ""),
     ],
-)  # fmt: skip
+)
 def test_units_in_names(name: str, unit: str) -> None:
     assert counter_unit(name) == unit
 
 
 def test_boxes_of_a_window() -> None:
     """Of the second line, shifted as those of a second host."""
-    trace = drawing(
-        """
+    trace = drawing("""
         one  [a ][b ]
         two  [$x.py:1 f   ]   [memcpy ]
         two    [Iterator::Root]
-        """
-    )
+        """)
     drawn = timeline(trace)
     boxes = box_columns(trace, drawn.file, np.array([1]), (0, 100 * PS, 1), (10, 1000, 500))
     names = [drawn.names.text(int(name)) for name in boxes.ints[1]]
@@ -250,8 +274,10 @@ def test_boxes_of_a_window() -> None:
     assert boxes.longs[4].tolist() == [events[name] + 500 for name in names]
     assert set(names) == {"$x.py:1 f", "memcpy", "Iterator::Root"}
     assert {name: Family(int(family)) for name, family in zip(names, boxes.family, strict=True)} == {
-        "$x.py:1 f": Family.PYTHON, "memcpy": Family.MEMCPY, "Iterator::Root": Family.INPUT,
-    }  # fmt: skip
+        "$x.py:1 f": Family.PYTHON,
+        "memcpy": Family.MEMCPY,
+        "Iterator::Root": Family.INPUT,
+    }
     assert {drawn.names.text(i) for i in np.flatnonzero(boxes.seen).tolist()} == set(names)
     early = box_columns(trace, drawn.file, np.array([0, 1]), (0, int(start[1]), 1), (0, 0, 0))
     assert {drawn.names.text(int(name)) for name in early.ints[1]} == {"a", "$x.py:1 f", "Iterator::Root"}

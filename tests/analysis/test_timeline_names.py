@@ -49,7 +49,21 @@ def test_a_trace_without_steps() -> None:
     assert (len(event), len(label), texts) == (0, 0, ())
 
 
-@pytest.mark.parametrize(("name", "number"), [("train 131", 131), ("17", 17), ("a 0", 0), ("train", -1), ("a 1b", -1), ("", -1), ("a ²", -1), ("s " + "9" * 15, 999_999_999_999_999), ("s " + "9" * 16, -1), ("3 x", -1)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        ("train 131", 131),
+        ("17", 17),
+        ("a 0", 0),
+        ("train", -1),
+        ("a 1b", -1),
+        ("", -1),
+        ("a ²", -1),
+        ("s " + "9" * 15, 999_999_999_999_999),
+        ("s " + "9" * 16, -1),
+        ("3 x", -1),
+    ],
+)
 def test_the_number_in_a_step_s_name(name: str, number: int) -> None:
     assert number_in_name(name) == number
 
@@ -62,9 +76,17 @@ def test_families_by_plane_and_name() -> None:
         ]
     }
     host = [
-        "$a.py:3 f", "x.py:3 g", "Iterator::Root", "tf_data thing", "memcpy", "other", "all-reduce", "dot", "copy.2",
+        "$a.py:3 f",
+        "x.py:3 g",
+        "Iterator::Root",
+        "tf_data thing",
+        "memcpy",
+        "other",
+        "all-reduce",
+        "dot",
+        "copy.2",
         "all-gather.1",
-    ]  # fmt: skip
+    ]
     hlo = {"dot", "copy.2", "all-gather.1"}
     events = [DrawnEvent(n, i, 1, {"hlo_op": n} if n in hlo else {}) for i, n in enumerate(host)]
     elsewhere = [
@@ -85,8 +107,17 @@ def test_families_by_plane_and_name() -> None:
     ]
     F = Family
     expected_host = [
-        F.PYTHON, F.PYTHON, F.INPUT, F.INPUT, F.MEMCPY, F.RUNTIME, F.RUNTIME, F.XLA_OP, F.MEMCPY, F.COLLECTIVE,
-    ]  # fmt: skip
+        F.PYTHON,
+        F.PYTHON,
+        F.INPUT,
+        F.INPUT,
+        F.MEMCPY,
+        F.RUNTIME,
+        F.RUNTIME,
+        F.XLA_OP,
+        F.MEMCPY,
+        F.COLLECTIVE,
+    ]
     assert [family for plane, _, family in found if plane == 0] == expected_host
     for plane, plain in ((1, F.KERNEL), (2, F.XLA_OP), (3, F.KERNEL)):
         families_there = [family for number, _, family in found if number == plane]
@@ -148,8 +179,10 @@ def test_steps_of_a_device_are_those_of_its_line() -> None:
     ]
     marks = step_marks(build(planes))
     assert (marks.number.tolist(), marks.start_ps.tolist(), marks.duration_ps.tolist()) == (
-        [7, 8, -1], [5, 20, 40], [10, 11, 12],
-    )  # fmt: skip
+        [7, 8, -1],
+        [5, 20, 40],
+        [10, 11, 12],
+    )
 
 
 def test_steps_on_the_first_line_of_a_file() -> None:
@@ -172,8 +205,15 @@ def test_the_program_that_runs_when_an_event_begins() -> None:
     trace = build(planes)
     first = [int(trace.line_offsets[line]) for line in (1, 2, 4)]
     assert [module_around(trace, first[1] + i) for i in range(8)] == [
-        "", "jit_f(1)", "jit_f(1)", "", "jit_g(2)", "", "jit_h(3)", "",
-    ]  # fmt: skip
+        "",
+        "jit_f(1)",
+        "jit_f(1)",
+        "",
+        "jit_g(2)",
+        "",
+        "jit_h(3)",
+        "",
+    ]
     assert module_around(trace, first[0]) == "other"
     assert module_around(trace, first[2]) == ""
 
@@ -192,11 +232,17 @@ def test_starts_and_durations_of_both_layers() -> None:
     events = np.array([drawn.n_events - 1, 0, 3, 2])
     last, first = drawn.derived.n_events - 1, 0
     assert starts_of(drawn, events).tolist() == [
-        drawn.derived.start_ps[last], 10, drawn.derived.start_ps[first], 99_000_000,
-    ]  # fmt: skip
+        drawn.derived.start_ps[last],
+        10,
+        drawn.derived.start_ps[first],
+        99_000_000,
+    ]
     assert durations_of(drawn, events).tolist() == [
-        drawn.derived.duration_ps[last], 5, drawn.derived.duration_ps[first], 7,
-    ]  # fmt: skip
+        drawn.derived.duration_ps[last],
+        5,
+        drawn.derived.duration_ps[first],
+        7,
+    ]
     same = same_name(trace, drawn, 3)
     assert (same.n, same.total_ps, same.min_ps, same.max_ps) == (2, 12 + 7, 7, 12)
     assert int(same.counts.sum()) == 2

@@ -159,11 +159,15 @@ def test_totals_of_a_range_by_name(drawn_trace: Drawn) -> None:
         with_time = {
             trace.strings[name]: (n, total, low, high)
             for name, n, total, low, high in zip(
-                found.name.tolist(), found.n.tolist(), found.total_ps.tolist(), found.min_ps.tolist(),
-                found.max_ps.tolist(), strict=True,
+                found.name.tolist(),
+                found.n.tolist(),
+                found.total_ps.tolist(),
+                found.min_ps.tolist(),
+                found.max_ps.tolist(),
+                strict=True,
             )
             if total
-        }  # fmt: skip
+        }
         for name, parts in expected.items():
             n, total, low, high = with_time[name]
             assert (total, high) == (sum(parts), max(parts))

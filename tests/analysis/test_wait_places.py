@@ -32,12 +32,18 @@ def wait(kind: TimeClass, name: str, ms: int, file: str = "x.py") -> StepWait:
         ([wait(LOADER, "f", 900)], " in `f` (x.py:3)"),
         ([wait(LOADER, "f", 899)], ", most of it in `f` (x.py:3)"),
         ([wait(LOADER, "f", 400, ""), wait(PYTHON, "p", 990), wait(LOADER, "g", 400)], ", most of it in `f`"),
-        ([wait(LOADER, "f", 399), wait(LOADER, "g", 300), wait(LOADER, "h", 100), wait(LOADER, "i", 99)], " in `f` (x.py:3) and `g` (x.py:3) and `h` (x.py:3)"),
-        ([wait(LOADER, "f", 300), wait(LOADER, "g", 300), wait(LOADER, "h", 99)], " in `f` (x.py:3) and `g` (x.py:3)"),
+        (
+            [wait(LOADER, "f", 399), wait(LOADER, "g", 300), wait(LOADER, "h", 100), wait(LOADER, "i", 99)],
+            " in `f` (x.py:3) and `g` (x.py:3) and `h` (x.py:3)",
+        ),
+        (
+            [wait(LOADER, "f", 300), wait(LOADER, "g", 300), wait(LOADER, "h", 99)],
+            " in `f` (x.py:3) and `g` (x.py:3)",
+        ),
         ([wait(LOADER, n, 200) for n in "abcd"], " in `a` (x.py:3) and `b` (x.py:3) and `c` (x.py:3)"),
         ([wait(LOADER, n, 90) for n in "abc"], ""),
     ],
-)  # fmt: skip
+)
 def test_the_places_of_a_second_of_waiting(waits: list[StepWait], text: str) -> None:
     steps = steps_of({"HOST_WAIT_LOADER": 400}, {"HOST_WAIT_LOADER": 600})
     assert _where(replace(steps, waits=tuple(waits)), "input") == text
@@ -50,11 +56,20 @@ def test_waits_of_a_category_without_time_have_no_place() -> None:
 @pytest.mark.parametrize(
     ("waits", "text"),
     [
-        ([wait(PYTHON, "f", 400)], "Highly Python-bound: each step spends 200 ms (20.0%) in Python in `f` (x.py:3)."),
-        ([wait(PYTHON, "f", 400, "")], "200 ms (20.0%) of each step is in `f`, where no operation was traced: Python, other host work, or waiting."),
+        (
+            [wait(PYTHON, "f", 400)],
+            "Highly Python-bound: each step spends 200 ms (20.0%) in Python in `f` (x.py:3).",
+        ),
+        (
+            [wait(PYTHON, "f", 400, "")],
+            (
+                "200 ms (20.0%) of each step is in `f`, where no operation was traced: Python, other host"
+                " work, or waiting."
+            ),
+        ),
         ([wait(LOADER, "f", 400, "")], "Highly Python-bound: each step spends 200 ms (20.0%) in Python."),
     ],
-)  # fmt: skip
+)
 def test_python_and_annotations(waits: list[StepWait], text: str) -> None:
     steps = steps_of({"HOST_PYTHON": 200}, {"HOST_PYTHON": 200})
     assert finding(replace(steps, waits=tuple(waits)), NO_OPS, "GPU").text == text
@@ -70,7 +85,9 @@ def test_a_first_step_that_fills_a_buffer(duration: int, waited: int, is_told: b
     first = FirstStep("train 0", 0, duration * MS, 1000 * MS, class_ps)
     details = finding(replace(steps_of({}), first=first), NO_OPS, "GPU").details
     told = (
-        "The first step (train 0) waited 1.50 s of 3.00 s for data and is left out: a buffer, such as shuffle's, "
-        "fills only once.",
+        (
+            "The first step (train 0) waited 1.50 s of 3.00 s for data and is left out: a buffer, such as"
+            " shuffle's, fills only once."
+        ),
     )
     assert details == (told if is_told else ())

@@ -155,5 +155,8 @@ def idle_times_agree(pages: Pages) -> Iterator[Violation]:
     ):
         return
     if abs(value_of(idle) - value_of(theirs)) > _IDLE_APART:
-        text = f"the GPU idles {value_of(idle):.4f} of the steps on one page, {value_of(theirs):.4f} on the other"
+        text = (
+            f"the GPU idles {value_of(idle):.4f} of the steps on one page, {value_of(theirs):.4f} on the"
+            " other"
+        )
         yield Violation("idle times agree", "overview_page, pod_viewer", text)

@@ -91,7 +91,8 @@ def test_the_largest_kernel_is_not_added_to_its_launches() -> None:
     assert shown[name, "runtime"] != pytest.approx(time_ps)
     assert payload.verdict is not None
     assert payload.verdict.text.startswith(
-        "The largest operation on GPU:6 is `void tensorflow::functor::FillPhiloxRandomKernelLaunch<…>`: 3.96 ms"
+        "The largest operation on GPU:6 is `void tensorflow::functor::FillPhiloxRandomKernelLaunch<…>`:"
+        " 3.96 ms"
     )
 
 

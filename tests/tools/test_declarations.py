@@ -119,8 +119,15 @@ IN_EVERY_RECORDED_ANSWER = {
     *(
         f"overview_page: steps.{part}_ps"
         for part in (
-            "compilation", "input", "output", "kernel_launch", "host_compute", "device_collectives",
-            "device_to_device", "device_compute", "other",
+            "compilation",
+            "input",
+            "output",
+            "kernel_launch",
+            "host_compute",
+            "device_collectives",
+            "device_to_device",
+            "device_compute",
+            "other",
         )
     ),
     "input_pipeline_analyzer: steps.device_to_device_ps",
@@ -134,7 +141,7 @@ IN_EVERY_RECORDED_ANSWER = {
     "pod_viewer: steps.idle_ps",
     "pod_viewer/cores: n_steps",
     "pod_viewer/cores: cores.idle_ps",
-}  # fmt: skip
+}
 
 
 def test_what_every_answer_has_is_required() -> None:
@@ -152,9 +159,14 @@ def declared_values() -> Iterator[tuple[str, ColumnSpec | ScalarSpec]]:
 
 @pytest.mark.parametrize(
     ("ending", "unit"),
-    [("_ps", "ps"), ("_bytes", "bytes"), ("_fraction", "fraction"), ("_bytes_per_s", "bytes_per_s"),
-     ("_flops_per_s", "flops_per_s")],
-)  # fmt: skip
+    [
+        ("_ps", "ps"),
+        ("_bytes", "bytes"),
+        ("_fraction", "fraction"),
+        ("_bytes_per_s", "bytes_per_s"),
+        ("_flops_per_s", "flops_per_s"),
+    ],
+)
 def test_names_end_in_their_unit(ending: str, unit: str) -> None:
     units = {path: one.unit for path, one in declared_values() if one.name.endswith(ending)}
     assert len(units) > 2
@@ -185,7 +197,10 @@ def test_each_name_is_declared_once() -> None:
 # that reads 0.0% or, on the overview, less than 0.5%.
 LEAST = {
     "overview_page": {
-        "n_steps": 1, "other_fraction": 0.005, "device_eager_fraction": 0.005, "host_eager_fraction": 0.005,
+        "n_steps": 1,
+        "other_fraction": 0.005,
+        "device_eager_fraction": 0.005,
+        "host_eager_fraction": 0.005,
     },
     "input_pipeline_analyzer": {"n_steps": 1, "output_fraction": 0.0005, "other_fraction": 0.0005},
     "framework_op_stats": {"device_copies_ps": 1},
@@ -196,7 +211,7 @@ LEAST = {
     ),
     "tpu_compatibility": {"n_not_checked": 1},
     "pod_viewer": {"n_cores": 2, "n_steps": 1},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
@@ -214,12 +229,22 @@ def test_small_numbers_are_no_tiles(tool) -> None:  # type: ignore[no-untyped-de
 
 # Whole numbers with their least, their largest and their default value.
 LIMITS: dict[str, dict[str, tuple[int, int, int | None]]] = {
-    "trace_viewer": {"width_px": (1, 20_000, 2000), "start_ps": (0, 2**63 - 1, None),
-                     "end_ps": (0, 2**63 - 1, None)},
-    "trace_viewer/slices": {"limit": (1, 100_000, 1000), "depth_from": (0, 65_535, 0),
-                            "depth_to": (0, 65_535, 65_535), "offset": (0, 2**31, 0)},
-    "trace_viewer/groups": {"limit": (1, 100_000, 1000), "depth_from": (0, 65_535, 0),
-                            "depth_to": (0, 65_535, 65_535)},
+    "trace_viewer": {
+        "width_px": (1, 20_000, 2000),
+        "start_ps": (0, 2**63 - 1, None),
+        "end_ps": (0, 2**63 - 1, None),
+    },
+    "trace_viewer/slices": {
+        "limit": (1, 100_000, 1000),
+        "depth_from": (0, 65_535, 0),
+        "depth_to": (0, 65_535, 65_535),
+        "offset": (0, 2**31, 0),
+    },
+    "trace_viewer/groups": {
+        "limit": (1, 100_000, 1000),
+        "depth_from": (0, 65_535, 0),
+        "depth_to": (0, 65_535, 65_535),
+    },
     "trace_viewer/hits": {"width_px": (1, 20_000, 2000)},
     "trace_viewer/minimap": {"width_px": (1, 20_000, 2000)},
     "tf_data_bottleneck_analysis": {"rank": (1, 2**53, None)},
@@ -229,7 +254,7 @@ LIMITS: dict[str, dict[str, tuple[int, int, int | None]]] = {
     "graph_viewer": {"radius": (0, 50, 2), "most_nodes": (1, 400, 120)},
     "graph_viewer/text": {"first_line": (0, 2**53, 0), "n_lines": (1, 5000, 400)},
     "pod_viewer": {"step": (0, 2**53, None)},
-}  # fmt: skip
+}
 
 
 def params_of(path: str) -> dict[str, Param]:
@@ -292,14 +317,20 @@ def test_switches_and_required_parameters() -> None:
 
 # The tables that a module declares for the page of its tool.
 DECLARED = {
-    "flame_graph": flame_graph.TABLES, "framework_op_stats": framework_op_stats.TABLES,
-    "graph_viewer": graph_viewer.PAGE_TABLES, "hlo_stats": hlo_stats.TABLES,
-    "input_pipeline_analyzer": input_pipeline_analyzer.TABLES, "kernel_stats": kernel_stats.TABLES,
-    "memory_profile": memory_profile.TABLES, "memory_viewer": memory_viewer.TABLES,
-    "overview_page": overview_page.TABLES, "pod_viewer": pod_viewer.PAGE_TABLES,
-    "roofline_model": roofline_model.TABLES, "tpu_compatibility": tpu_compatibility.PAGE_TABLES,
+    "flame_graph": flame_graph.TABLES,
+    "framework_op_stats": framework_op_stats.TABLES,
+    "graph_viewer": graph_viewer.PAGE_TABLES,
+    "hlo_stats": hlo_stats.TABLES,
+    "input_pipeline_analyzer": input_pipeline_analyzer.TABLES,
+    "kernel_stats": kernel_stats.TABLES,
+    "memory_profile": memory_profile.TABLES,
+    "memory_viewer": memory_viewer.TABLES,
+    "overview_page": overview_page.TABLES,
+    "pod_viewer": pod_viewer.PAGE_TABLES,
+    "roofline_model": roofline_model.TABLES,
+    "tpu_compatibility": tpu_compatibility.PAGE_TABLES,
     "trace_viewer": trace_viewer.WINDOW_TABLES,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("tool", DECLARED)

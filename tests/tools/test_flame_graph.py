@@ -61,7 +61,7 @@ def texts_of(payload: Payload, table: str) -> list[str]:
     return [
         text
         for column in payload.tables[table].columns
-        for text in (column.strings or ())
+        for text in column.strings or ()
         if isinstance(text, str)
     ]
 

@@ -29,21 +29,39 @@ def flame(has_steps: bool = True) -> Any:
     """Two windows of 200 ms in total; the steps' own thread is group 0."""
     groups = [SimpleNamespace(title=title, is_device=False) for title in ("main", "loader", "pool")]
     return SimpleNamespace(
-        durations_ps=[200 * MS], n_windows=[2], own_groups={0}, groups=groups, has_steps=has_steps,
-        hosts=[SimpleNamespace(trace=None)], shown=(0, 1, 2),
-    )  # fmt: skip
+        durations_ps=[200 * MS],
+        n_windows=[2],
+        own_groups={0},
+        groups=groups,
+        has_steps=has_steps,
+        hosts=[SimpleNamespace(trace=None)],
+        shown=(0, 1, 2),
+    )
 
 
 def function(
-    name: str, ms: float, by_group: Mapping[int, float] | None = None, waiting: float = 0, caller: str = "",
-    family: int = Family.YOURS, own_ms: float = 0.0,
-) -> Function:  # fmt: skip
+    name: str,
+    ms: float,
+    by_group: Mapping[int, float] | None = None,
+    waiting: float = 0,
+    caller: str = "",
+    family: int = Family.YOURS,
+    own_ms: float = 0.0,
+) -> Function:
     """A function of the user if `ms` is given."""
     times = {group: round(part * MS) for group, part in (by_group or {0: ms}).items()}
     return Function(
-        name, family, family == Family.YOURS, [round((own_ms or ms) * MS)], [round(ms * MS)], [round(waiting * MS)],
-        [round(ms * MS)], [1], caller, by_group=times,
-    )  # fmt: skip
+        name,
+        family,
+        family == Family.YOURS,
+        [round((own_ms or ms) * MS)],
+        [round(ms * MS)],
+        [round(waiting * MS)],
+        [round(ms * MS)],
+        [1],
+        caller,
+        by_group=times,
+    )
 
 
 def said(*functions: Function, has_steps: bool = True) -> Verdict:
@@ -91,7 +109,10 @@ def test_a_function_that_waits_most_of_its_time(waiting: float, waits: bool) -> 
     assert shown.category == ("wait" if waits else "python")
     assert shown.details == (
         (
-            "Of the functions that do not wait, `crop` (augment.py:7) takes the most: 4.00 ms (4.00%) per step.",
+            (
+                "Of the functions that do not wait, `crop` (augment.py:7) takes the most: 4.00 ms (4.00%) per"
+                " step."
+            ),
         )
         if waits
         else ()
@@ -113,8 +134,10 @@ def test_without_functions_the_largest_operation() -> None:
     operation = function("dot.1", 0, {}, family=Family.OPERATION, own_ms=30)
     data = function("Iterator::Map", 0, {}, family=Family.OPERATION, own_ms=50)
     shown = said(library, data, operation)
-    assert shown.text == (
-        "The largest operation is `dot.1`: 15.0 ms (15.0%) per step. The trace has no Python calls on these "
+    assert (
+        shown.text
+        == "The largest operation is `dot.1`: 15.0 ms (15.0%) per step. The trace has no Python calls on"
+        " these "
         "threads, so none of your functions can be named."
     )
     assert len(shown.details) == 1
@@ -185,9 +208,17 @@ def test_calls_in_order_close_with_their_caller() -> None:
     profile: Any = _evented("thread", list(enumerate(nodes)), frames)
     names = [frame["name"] for frame in frames.all]
     assert [(one["type"], names[one["frame"]], one["at"]) for one in profile["events"]] == [
-        ("O", "main", 10), ("O", "a", 20), ("C", "a", 50), ("O", "b", 50), ("C", "b", 50), ("O", "c", 70),
-        ("C", "c", 110), ("C", "main", 110), ("O", "next", 200), ("C", "next", 205),
-    ]  # fmt: skip
+        ("O", "main", 10),
+        ("O", "a", 20),
+        ("C", "a", 50),
+        ("O", "b", 50),
+        ("C", "b", 50),
+        ("O", "c", 70),
+        ("C", "c", 110),
+        ("C", "main", 110),
+        ("O", "next", 200),
+        ("C", "next", 205),
+    ]
     assert (profile["startValue"], profile["endValue"]) == (0, 205)
 
 

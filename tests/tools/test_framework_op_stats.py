@@ -126,8 +126,10 @@ def test_operations_without_a_type_are_not_called_a_type() -> None:
     payload = TOOL.run(session, None, {})
     assert payload.verdict
     assert payload.verdict.details == (
-        "12 operations (5.07 min, 96.5%) have no type: the trace does not name the framework operations that "
-        "they come from.",
+        (
+            "12 operations (5.07 min, 96.5%) have no type: the trace does not name the framework operations"
+            " that they come from."
+        ),
     )
 
 
@@ -146,13 +148,17 @@ def test_waiting_comes_before_the_operation_that_waits_longest() -> None:
     plane = DrawnPlane("/device:TPU:0", {"XLA Ops": events}, {}, stats)
     verdict = TOOL.run(session_of(build([plane])), None, {}).verdict
     assert verdict is not None
-    assert verdict.text == (
-        "80.0% of the operations' time on the TPU is waiting for asynchronous copies (`copy-done`): 8.00 µs. "
+    assert (
+        verdict.text
+        == "80.0% of the operations' time on the TPU is waiting for asynchronous copies (`copy-done`): 8.00"
+        " µs. "
         "`copy-done.1` takes the most time on the device: 5.00 µs, 50.0% of the time of all operations."
     )
     assert verdict.details == (
-        "3 operations (10.0 µs, 100%) have no type: the trace does not name the framework operations that they "
-        "come from.",
+        (
+            "3 operations (10.0 µs, 100%) have no type: the trace does not name the framework operations that"
+            " they come from."
+        ),
     )
 
 

@@ -162,8 +162,9 @@ def test_sparse_cores_are_rows_in_no_share() -> None:
 def test_a_damaged_breakdown_gives_no_bytes() -> None:
     broken = {
         **FUSION,
-        "memory_access_breakdown": field(1, b"\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff")
-        + b"\x0a\xff",
+        "memory_access_breakdown": (
+            field(1, b"\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff") + b"\x0a\xff"
+        ),
     }
     rows = cells(TOOL.run(tpu({"fusion.1": broken}, [DrawnEvent("fusion.1", 0, US)]), None, {}))
     assert rows["hbm_bytes_per_s"] == [0.0]

@@ -97,8 +97,10 @@ def test_utilization_is_of_the_time_in_which_operations_run(tpu: Session, tmp_pa
     flops, hbm = (idle.scalars[name].value for name in ("flops_fraction", "hbm_fraction"))
     assert flops == pytest.approx(5e9 / 0.5e-3 / 197e12)
     assert hbm == pytest.approx(4e7 / 0.5e-3 / 819e9)
-    assert idle.verdict.details[0] == (
-        "While operations run they use 5.08% of peak FLOPS and 9.77% of peak HBM: neither is near its limit."
+    assert (
+        idle.verdict.details[0]
+        == "While operations run they use 5.08% of peak FLOPS and 9.77% of peak HBM: neither is near its"
+        " limit."
     )
     assert idle.verdict.details[1].startswith("No compiled operation runs for 5")
 

@@ -97,7 +97,8 @@ def test_a_single_core_is_said_to_be_one(tmp_path: Path) -> None:
     assert payload.verdict
     assert (
         payload.verdict.text
-        == "Of 1.00 ms per step, 80.0% is high-FLOPS compute. Only one core was profiled, so there is nothing "
+        == "Of 1.00 ms per step, 80.0% is high-FLOPS compute. Only one core was profiled, so there is"
+        " nothing "
         "to compare."
     )
     assert "step_ps" not in payload.scalars

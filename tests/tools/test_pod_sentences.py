@@ -21,8 +21,8 @@ MS = 10**9
 DAY_NS = 86_400 * 10**9
 Parts = Mapping[Part, int]
 INDEPENDENT = (
-    "No collectives or transfers between these {} were traced, so they count as independent: the job is as slow "
-    "as its slowest."
+    "No collectives or transfers between these {} were traced, so they count as independent: the job is as"
+    " slow as its slowest."
 )
 
 
@@ -75,9 +75,11 @@ UNLIKE = pod_of([{Part.COMPUTE: 20, Part.IDLE: 10}, {Part.COMPUTE: 30}, {Part.CO
 
 
 def test_a_straggler_and_what_it_costs() -> None:
-    assert straggler_text(UNLIKE, straggler()) == (
-        "`h0 TPU:1` takes 12.0 ms longer per step than the others (30.0 ms; their median is 18.0 ms), mostly in "
-        "compute. If it ran at the median speed, the job would save 10.0 ms of 40.0 ms per step (25.0%)."
+    assert (
+        straggler_text(UNLIKE, straggler())
+        == "`h0 TPU:1` takes 12.0 ms longer per step than the others (30.0 ms; their median is 18.0 ms),"
+        " mostly in compute. If it ran at the median speed, the job would save 10.0 ms of 40.0 ms per step"
+        " (25.0%)."
     )
     late = straggler_text(UNLIKE, straggler(core=-1, since=3, causes={"compute": 1.0, "idle": 2.0}))
     assert late.startswith("`h0` takes 12.0 ms longer per step than the others since step 4 (30.0 ms;")
@@ -138,8 +140,8 @@ def test_three_more_stragglers_are_named(n: int, n_named: int, more: int) -> Non
 def test_unlike_cores_without_a_straggler(n_hosts: int, units: str) -> None:
     shown = verdict(replace(UNLIKE, hosts=("a", "b", "c")[:n_hosts]), [])
     assert (shown.level, shown.category) == ("good", "")
-    assert shown.text == (
-        f"No straggler: none of {units} is consistently slower than the others by 5% or more."
+    assert (
+        shown.text == f"No straggler: none of {units} is consistently slower than the others by 5% or more."
     )
     assert shown.details[1] == INDEPENDENT.format(units[2:])
 
@@ -165,8 +167,9 @@ def test_cores_that_differ_by_one_percent_do_the_same_work(
 
 
 def test_both_of_two_cores() -> None:
-    assert verdict(pod_of([{Part.COMPUTE: 3}] * 2), []).text == (
-        "Both cores do the same work: of 3.00 ms per step, 100% is device compute on each."
+    assert (
+        verdict(pod_of([{Part.COMPUTE: 3}] * 2), []).text
+        == "Both cores do the same work: of 3.00 ms per step, 100% is device compute on each."
     )
 
 
@@ -181,8 +184,10 @@ def test_waiting_for_copies_is_a_warning_from_ten_percent_on(
 
 def test_a_single_core() -> None:
     pod = pod_of([{Part.COMPUTE: 12, Part.INPUT: 4}])
-    assert verdict(pod, []).text == (
-        "Of 16.0 ms per step, 75.0% is device compute. Only one core was profiled, so there is nothing to compare."
+    assert (
+        verdict(pod, []).text
+        == "Of 16.0 ms per step, 75.0% is device compute. Only one core was profiled, so there is nothing to"
+        " compare."
     )
     assert verdict(pod, []).details == ()
     alone = verdict(replace(pod, apart=(("h7", 5),)), []).text
@@ -234,9 +239,10 @@ def test_too_few_steps_name_the_slowest_core() -> None:
     pod = pod_of([{Part.COMPUTE: 20}, {Part.COMPUTE: 21}, {Part.COMPUTE: 20}], steps=FEW)
     shown = verdict(pod, [])
     assert shown.level == "unknown"
-    assert shown.text == (
-        "`h0 TPU:1` takes longest in 4 steps: its own time is 21.0 ms, the others' median 20.0 ms. Detecting a "
-        "straggler takes at least 5 steps."
+    assert (
+        shown.text
+        == "`h0 TPU:1` takes longest in 4 steps: its own time is 21.0 ms, the others' median 20.0 ms."
+        " Detecting a straggler takes at least 5 steps."
     )
     assert "takes longest in the whole capture" in verdict(replace(pod, step_names=(WHOLE,)), []).text
     assert (

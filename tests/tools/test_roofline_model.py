@@ -64,9 +64,10 @@ def test_roofs_and_ridge(tpu: Session) -> None:
     assert cells(payload, "roofs")["ridge_flops_per_byte"][0] == pytest.approx(197e12 / 819e9)
     verdict = payload.verdict
     assert verdict
-    assert verdict.text == (
-        "55.6% of the operations' time is limited by HBM. The program as a whole runs at 48.8% of its roofline, "
-        "idle time included."
+    assert (
+        verdict.text
+        == "55.6% of the operations' time is limited by HBM. The program as a whole runs at 48.8% of its"
+        " roofline, idle time included."
     )
     assert " (expected gain at its roofline: up to " in verdict.next[0].text
 

@@ -41,26 +41,22 @@ OWN = Verdict(
 
 def compiling() -> Trace:
     """Steps that compile for half of their time."""
-    return trace_of(
-        """
+    return trace_of("""
         main  [train               ]  [train               ]  [train               ]
         main    [g          ]           [g          ]           [g          ]
         main      [c   ]                  [c   ]                  [c   ]
         main                  [d  ]                   [d  ]                   [d  ]
-        """
-    )
+        """)
 
 
 def loading() -> Trace:
     """Steps that wait in a generator for half of their time."""
-    return trace_of(
-        """
+    return trace_of("""
         main  [train               ]  [train               ]  [train               ]
         main   [n        ]             [n        ]             [n        ]
         main    [b      ]               [b      ]               [b      ]
         main                [d    ]                 [d    ]                 [d    ]
-        """
-    )
+        """)
 
 
 def said(tool: str, session: Session) -> Verdict:
@@ -297,8 +293,9 @@ def test_unrecorded_time_may_be_waiting_where_nothing_says_otherwise() -> None:
     unseen = limits(finding(Cause.UNRECORDED, 0.4), input_ps=0.01 * MS)
     possibly = by_causes(Judged("warn", "other", ""), no_steps(), unseen)
     assert (possibly.level, possibly.category) == ("warn", "other")
-    assert possibly.text == (
-        "Possibly input-bound: input takes 10.0 µs (1.00%) of each step, but 400 µs (40.0%) of the mean "
+    assert (
+        possibly.text
+        == "Possibly input-bound: input takes 10.0 µs (1.00%) of each step, but 400 µs (40.0%) of the mean "
         "step was not recorded, which may also be time spent waiting for data."
     )
     # Each step's fetch was traced: what was not recorded is none.

@@ -62,14 +62,14 @@ def slices_answer(view: View, params: Params) -> Answer:
 
 
 def _of_group(matches: Matches, params: Params) -> Matches:
-    """The matches of one group, if the parameters name one."""
+    """The matches of one group, if the parameters name its key. Raises BadParameter."""
+    group = str(params["group"])
     if "by" not in params:
+        if group:
+            raise BadParameter("group", group, "only with by, the key that the group is of")
         return matches
     key = _key_of(params)
-    hosts = tuple(
-        host.only(are_in_group(host.timeline, host.events, key, str(params.get("group", ""))))
-        for host in matches.hosts
-    )
+    hosts = tuple(host.only(are_in_group(host.timeline, host.events, key, group)) for host in matches.hosts)
     n = sum(len(host.events) for host in hosts)
     if matches.is_derived:
         return replace(matches, hosts=hosts, n_derived=n)

@@ -74,8 +74,8 @@ def test_launches_of_200_us_each_are_something_else(step_us: int, is_many: bool)
 def test_no_launch_is_counted_where_neither_calls_nor_kernels_are_known() -> None:
     given = evidence(prepared(20, 20, 20), kind="TPU")
     one = only("launching", given)
-    assert one.sentence == (
-        "The TPU is idle for 20.0 µs (10.0%) of each step while the host prepares its work."
+    assert (
+        one.sentence == "The TPU is idle for 20.0 µs (10.0%) of each step while the host prepares its work."
     )
     assert one.evidence == (Evidence("The longest call"),)
 
@@ -141,8 +141,9 @@ def test_the_calls_of_an_idle_gpu_are_named_by_the_time_they_take() -> None:
     by_culprit = prepared(20, 20, 20, culprit=Culprit("operation", "fusion.1"))
     assert doing(own) == "prepares its work in `update` (mine.py:40)."
     assert doing(by_culprit) == "is in `fusion.1`."
-    assert doing(prepared(20, 20, 20, culprit=UPDATE, call="update")) == (
-        "prepares its work in `update` (mine.py:40)."
+    assert (
+        doing(prepared(20, 20, 20, culprit=UPDATE, call="update"))
+        == "prepares its work in `update` (mine.py:40)."
     )
     a, b = prepared(5, 5, 5, call="a"), prepared(10, 10, 10, call="b")
     assert doing(a, a, b) == "is in `a` and `b`."  # exactly half each
@@ -197,8 +198,9 @@ def test_a_kernel_of_few_blocks_names_its_operation_if_that_is_another(
     kernel = KernelUse("few", op, 40 * US, 20 * US, 0.5, n_blocks)
     device = replace(HEALTHY, n_multiprocessors=132, kernels=(kernel,))
     one = only("gpu_occupancy", evidence(kind="GPU", device=device))
-    assert one.sentence == (
-        f"The kernel {words} at least {132 - n_blocks} of the GPU's 132 multiprocessors are idle."
+    assert (
+        one.sentence
+        == f"The kernel {words} at least {132 - n_blocks} of the GPU's 132 multiprocessors are idle."
     )
     assert one.culprit == Culprit("operation", op or "few")
 
@@ -215,14 +217,17 @@ def test_memory_bound_compute_has_the_sentence_of_what_is_known() -> None:
         (
             0.2,
             (op("near.1", 60, hbm_fraction=0.7), bound),
-            ", and its matrix units reach only 20.0% of their peak; its longest memory-bound operation is "
-            "`table.2` (convolution fusion).",
+            (
+                ", and its matrix units reach only 20.0% of their peak; its longest memory-bound operation is"
+                " `table.2` (convolution fusion)."
+            ),
         ),
     ):
         device = replace(HEALTHY, hbm_fraction=0.75, flops_fraction=flops, ops=ops)
         one = only("tpu_memory_bound", evidence(kind="TPU", device=device))
-        assert one.sentence == (
-            "The TPU is memory-bound while it computes, 180 µs (90.0%) of each step: it uses 75.0% of its "
+        assert (
+            one.sentence
+            == "The TPU is memory-bound while it computes, 180 µs (90.0%) of each step: it uses 75.0% of its "
             f"HBM bandwidth{end}"
         )
 

@@ -64,12 +64,16 @@ class Product:
 @pytest.mark.parametrize(
     ("instruction", "products", "found"),
     [
-        (0, [Product("dot.1", "9 of 16", 0.9), Product("dot.2", "2 of 16", 0.2), Product("dot.3", "5", 0.5)], ("`dot.2`: 2 of 16", 0.2)),
+        (
+            0,
+            [Product("dot.1", "9 of 16", 0.9), Product("dot.2", "2 of 16", 0.2), Product("dot.3", "5", 0.5)],
+            ("`dot.2`: 2 of 16", 0.2),
+        ),
         (4, [Product("dot.1", "9 of 16", 0.9)], ("`dot.1`: 9 of 16", 0.9)),
         (0, [], ("", None)),
         (-1, [Product("dot.1", "9 of 16", 0.9)], ("", None)),
     ],
-)  # fmt: skip
+)
 def test_the_product_that_fills_the_matrix_unit_least(
     instruction: int,
     products: list[Product],

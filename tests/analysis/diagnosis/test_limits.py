@@ -43,9 +43,15 @@ def test_turns_of_3_percent_count(turns_us: float, n_us: float) -> None:
     assert in_turns((), columns(0, 0, 0), []) == ()
 
 
-@pytest.mark.parametrize(("each_us", "share", "stages", "is_lost"), [
-    (1000, 0.2, 0.5, True), (999, 0.2, 0.5, False), (1000, 0.199, 0.5, False), (1000, 0.2, 0.49, False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("each_us", "share", "stages", "is_lost"),
+    [
+        (1000, 0.2, 0.5, True),
+        (999, 0.2, 0.5, False),
+        (1000, 0.199, 0.5, False),
+        (1000, 0.2, 0.49, False),
+    ],
+)
 def test_long_calls_are_waits_for_the_lock_of_python_stages(
     each_us: float, share: float, stages: float, is_lost: bool
 ) -> None:

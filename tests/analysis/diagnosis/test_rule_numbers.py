@@ -284,8 +284,8 @@ def test_each_program_that_compiles_has_its_own_finding() -> None:
     first, second, third = findings("compilation", given)
     assert of(first) == (21.0, (18.9, 36.75), ("program", "grow"))
     assert (
-        "`grow`, called by `train` (mine.py:40), takes 21.0 µs (10.5%) of each step; it compiles in 2 of 3 steps"
-        in first.sentence
+        "`grow`, called by `train` (mine.py:40), takes 21.0 µs (10.5%) of each step; it compiles in 2 of 3"
+        " steps" in first.sentence
     )
     assert [(one.start_ps, one.end_ps) for one in first.evidence] == [(3, 8), (-1, -1)]
     assert "a lambda in `lose` (mine.py:7)" in second.sentence
@@ -377,8 +377,8 @@ def test_periodic_work_of_the_same_steps_is_one_finding() -> None:
     tenth, third, second = findings("periodic", evidence(periods=periods))
     assert of(tenth) == (8.0, (4.5, 8.7), ("function", "save"))
     assert (
-        "Every 10th step takes 60.0 µs longer because of `save` (mine.py:40), which calls `np.savez`, together with the program `evaluate_step`: 8.00 µs (4.00%)"
-        in tenth.sentence
+        "Every 10th step takes 60.0 µs longer because of `save` (mine.py:40), which calls `np.savez`,"
+        " together with the program `evaluate_step`: 8.00 µs (4.00%)" in tenth.sentence
     )
     assert (tenth.evidence[0].start_ps, tenth.evidence[0].end_ps) == (6, 7)
     assert of(third) == (3.0, (2.25, 4.35), ("program", "log_step"))
@@ -469,8 +469,8 @@ def test_work_after_a_wait_could_overlap() -> None:
     one = only("synchronization", given)
     assert of(one) == (24.0, (20.4, 33.6), ("function", "log"))
     assert (
-        "`float` in `log` (mine.py:40) waits for the device in each step: 24.0 µs (12.0%) of host work after it, in `report` (mine.py:3), could"
-        in one.sentence
+        "`float` in `log` (mine.py:40) waits for the device in each step: 24.0 µs (12.0%) of host work after"
+        " it, in `report` (mine.py:3), could" in one.sentence
     )
     assert "is called 2 times per step" in one.evidence[0].text
     assert findings("synchronization", replace(given, kind="GPU")) == []

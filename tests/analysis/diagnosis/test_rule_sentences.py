@@ -37,8 +37,9 @@ def test_a_compilation_names_its_caller_and_its_steps_if_they_are_known() -> Non
     assert only("compilation", evidence(nobody)).evidence == (Evidence("The longest compilation"),)
     called = replace(nobody, caller=UPDATE)
     two_steps = (replace(called, time_ps=columns(10, 10)),)
-    assert compiles(*two_steps, steps_us=(150, 250), grow=[0, 2]) == (
-        "Compiling `grow`, called by `update` (mine.py:40), takes 10.0 µs (5.00%) of each step; "
+    assert (
+        compiles(*two_steps, steps_us=(150, 250), grow=[0, 2])
+        == "Compiling `grow`, called by `update` (mine.py:40), takes 10.0 µs (5.00%) of each step; "
         "it compiles in 1 of 2 steps."
     )
 
@@ -79,8 +80,9 @@ def test_dispatch_is_of_the_calling_function_else_of_the_function_itself() -> No
     own, called = dispatching(8, 8, 8, culprit=REPORT), dispatching(6, 6, 6, culprit=GROW, caller=UPDATE)
     one = only("dispatch", dispatched(own, called))
     assert one.culprit == REPORT
-    assert one.sentence == (
-        "Each step spends 14.0 µs (7.00%) dispatching 10 compiled programs in `report` (shop.py:7)."
+    assert (
+        one.sentence
+        == "Each step spends 14.0 µs (7.00%) dispatching 10 compiled programs in `report` (shop.py:7)."
     )
     unnamed = only("dispatch", dispatched(dispatching(14, 14, 14, culprit=GROW)))
     assert unnamed.culprit == GROW
@@ -131,8 +133,10 @@ def test_python_has_the_sentence_of_its_kind() -> None:
     for one_part, sentence in (
         (
             part(Cause.PYTHON, 20, 20, 20, culprit=annotation),
-            "20.0 µs (10.0%) of each step is in the annotation `load`, where no operation was traced: "
-            "Python, other host work, or waiting.",
+            (
+                "20.0 µs (10.0%) of each step is in the annotation `load`, where no operation was traced: "
+                "Python, other host work, or waiting."
+            ),
         ),
         (
             part(Cause.PYTHON, 20, 20, 20, culprit=UPDATE),
@@ -158,11 +162,14 @@ def test_an_annotation_asks_for_what_would_show_its_parts() -> None:
     given = evidence(part(Cause.PYTHON, 20, 20, 20, culprit=Culprit("annotation", "load")))
     parts = only("python", given)
     assert (parts.fix, parts.snippet, parts.capture_option) == (
-        "Annotate its parts, then move what the step does not need out of it.", "", "",
-    )  # fmt: skip
+        "Annotate its parts, then move what the step does not need out of it.",
+        "",
+        "",
+    )
     captured = only("python", replace(given, software=replace(given.software, has_python=False)))
-    assert captured.fix == (
-        "Capture with `python_tracer_level=1` to see which functions run there, then move what the step "
+    assert (
+        captured.fix
+        == "Capture with `python_tracer_level=1` to see which functions run there, then move what the step "
         "does not need out of it."
     )
     assert captured.capture_option == PYTHON_OPTION
@@ -187,26 +194,34 @@ def test_a_wait_has_the_sentence_of_what_is_known_about_it() -> None:
         (
             waiting(20, 20, 20, **value),
             {},
-            "`float` in `update` (mine.py:40) waits for the device in each step: 20.0 µs (10.0%) of host "
-            "work after it could run while the device computes.",
+            (
+                "`float` in `update` (mine.py:40) waits for the device in each step: 20.0 µs (10.0%) of host "
+                "work after it could run while the device computes."
+            ),
         ),
         (
             waiting(20, 20, 20, culprit=Culprit("call", "float"), call="float", caller=REPORT),
             {},
-            "`float` waits for the device in each step: 20.0 µs (10.0%) of host work after it, in `report` "
-            "(shop.py:7), could run while the device computes.",
+            (
+                "`float` waits for the device in each step: 20.0 µs (10.0%) of host work after it, in"
+                " `report` (shop.py:7), could run while the device computes."
+            ),
         ),
         (
             waiting(20, 20, 20),
             {},
-            "The host waits for the device in each step: 20.0 µs (10.0%) of host work after it could run "
-            "while the device computes.",
+            (
+                "The host waits for the device in each step: 20.0 µs (10.0%) of host work after it could run "
+                "while the device computes."
+            ),
         ),
         (
             waiting(20, 20, 20),
             {"syncs": (sync("item", (1, 1, 1), culprit=REPORT),)},
-            "`item` waits for the device in each step: 20.0 µs (10.0%) of host work after it could run while "
-            "the device computes.",
+            (
+                "`item` waits for the device in each step: 20.0 µs (10.0%) of host work after it could run"
+                " while the device computes."
+            ),
         ),
         (
             waiting(20, 20, 20, klass=TimeClass.HOST_COMPUTE),
@@ -221,8 +236,10 @@ def test_a_wait_has_the_sentence_of_what_is_known_about_it() -> None:
         (
             waiting(20, 20, 20, klass=TimeClass.HOST_COMPUTE, **value),
             {"turns_ps": columns(0, 1, 0)},
-            "The devices take turns: `float` in `update` (mine.py:40) waits for one before the next starts. "
-            "20.0 µs (10.0%) of each step could run on several devices at once.",
+            (
+                "The devices take turns: `float` in `update` (mine.py:40) waits for one before the next"
+                " starts. 20.0 µs (10.0%) of each step could run on several devices at once."
+            ),
         ),
     ):
         assert only("synchronization", evidence(one_part, **given)).sentence == sentence  # type: ignore[arg-type]
@@ -373,8 +390,10 @@ def test_unrecorded_time_has_the_sentence_of_its_kind_of_host() -> None:
         (
             "TPU",
             False,
-            "The TPU is idle for 20.0 µs (10.0%) of each step: it waits for host work that was not recorded, "
-            "possibly for data.",
+            (
+                "The TPU is idle for 20.0 µs (10.0%) of each step: it waits for host work that was not"
+                " recorded, possibly for data."
+            ),
             idle,
         ),
     ):

@@ -129,8 +129,9 @@ def test_a_cause_is_most_of_the_excess_from_more_than_half_on() -> None:
 def test_hosts_that_exchange_data_are_held_up() -> None:
     hosts = (*others(53, 51, 49), host("c", 153))
     (one,) = compared(*hosts)
-    assert one.sentence == (
-        "`c` holds up the other hosts: its own work takes 50.0 µs (32.7%) longer per step than theirs, "
+    assert (
+        one.sentence
+        == "`c` holds up the other hosts: its own work takes 50.0 µs (32.7%) longer per step than theirs, "
         "most of it in compute."
     )
 
@@ -173,10 +174,15 @@ def test_the_mean_step_decides_of_few() -> None:
     uneven = evidence(part(Cause.COMPUTE, *steps_us), host="c", steps_us=steps_us)
     (one,) = compared(*others(), uneven)
     assert one.sentence.startswith("`c` is slower than the other hosts: its own work takes 50.0 µs")
-    level = [replace(host(name, own), duration_ps=columns(*times)) for name, own, times in (
-        ("a", 100, (100, 100, 100)), ("b", 102, (102, 102, 102)), ("d", 104, (104, 104, 104)),
-        ("e", 103, (50, 50, 209)),
-    )]  # fmt: skip
+    level = [
+        replace(host(name, own), duration_ps=columns(*times))
+        for name, own, times in (
+            ("a", 100, (100, 100, 100)),
+            ("b", 102, (102, 102, 102)),
+            ("d", 104, (104, 104, 104)),
+            ("e", 103, (50, 50, 209)),
+        )
+    ]
     assert compared(*level) == []
 
 

@@ -33,14 +33,18 @@ def host(name: str, cause: Cause, time_us: float, step_us: float = 200, **given:
         (
             "CPU",
             120,
-            "Compute-bound: each step takes 200 µs, 60.0% of it computing on the host; no other cost is "
-            "significant.",
+            (
+                "Compute-bound: each step takes 200 µs, 60.0% of it computing on the host; no other cost is "
+                "significant."
+            ),
         ),
         (
             "GPU",
             150,
-            "Compute-bound: each step takes 200 µs, 75.0% of it computing on the GPU; no other cost is "
-            "significant.",
+            (
+                "Compute-bound: each step takes 200 µs, 75.0% of it computing on the GPU; no other cost is "
+                "significant."
+            ),
         ),
         ("TPU", 119, "No single cause dominates the step of 200 µs: 59.5% of it is computing."),
     ],
@@ -58,8 +62,15 @@ def test_the_host_of_the_longest_step_is_that_of_a_healthy_run() -> None:
 
 @pytest.mark.parametrize(
     ("time_us", "level", "is_listed"),
-    [(5.9, "good", False), (6, "good", True), (9.9, "good", True), (10, "warn", True), (39.9, "warn", True), (40, "bad", True)],
-)  # fmt: skip
+    [
+        (5.9, "good", False),
+        (6, "good", True),
+        (9.9, "good", True),
+        (10, "warn", True),
+        (39.9, "warn", True),
+        (40, "bad", True),
+    ],
+)
 def test_shares_that_are_listed_and_that_set_the_level(time_us: float, level: str, is_listed: bool) -> None:
     """3%, 5% and 20% of the step."""
     diagnosis = diagnose([host("a", Cause.UNRECORDED, time_us)])
@@ -83,8 +94,10 @@ def test_the_verdict_is_introduced_by_its_bound() -> None:
         ),
         (
             host("a", Cause.UNRECORDED, 30),
-            "Compute-bound: each step takes 200 µs, 85.0% of it computing on the host; 30.0 µs (15.0%) was not "
-            "recorded.",
+            (
+                "Compute-bound: each step takes 200 µs, 85.0% of it computing on the host; 30.0 µs (15.0%)"
+                " was not recorded."
+            ),
         ),
         (host("a", Cause.COMPILATION, 50), "Highly compilation-bound: compiling `update` takes 50.0 µs"),
         (host("a", Cause.CALLBACKS, 50), "Highly callback-bound: each step spends 50.0 µs"),

@@ -41,12 +41,25 @@ def shape(nodes: list[Node]) -> list[tuple[str, int]]:
 def test_nodes_are_depth_first_and_siblings_by_time() -> None:
     """The largest of all sets counts; sums of smaller nodes are last; equal times are by name; groups come first."""
     nodes = [
-        node("b", -1, 5, 1), node("a", -1, 5, 3), node("a.x", 1, 1, 1), node("c", -1, 2, 9), node("a.y", 1, 2, 2),
-        node("rest", 1, 8, 8, n_smaller=3), node("first", -1, 1, 1, group=1), node("b.z", 0, 4, 4),
-    ]  # fmt: skip
+        node("b", -1, 5, 1),
+        node("a", -1, 5, 3),
+        node("a.x", 1, 1, 1),
+        node("c", -1, 2, 9),
+        node("a.y", 1, 2, 2),
+        node("rest", 1, 8, 8, n_smaller=3),
+        node("first", -1, 1, 1, group=1),
+        node("b.z", 0, 4, 4),
+    ]
     assert shape(in_order(nodes)) == [
-        ("c", -1), ("a", -1), ("a.y", 1), ("a.x", 1), ("rest", 1), ("b", -1), ("b.z", 5), ("first", -1),
-    ]  # fmt: skip
+        ("c", -1),
+        ("a", -1),
+        ("a.y", 1),
+        ("a.x", 1),
+        ("rest", 1),
+        ("b", -1),
+        ("b.z", 5),
+        ("first", -1),
+    ]
 
 
 def test_calls_in_time_order_stay_in_it() -> None:
@@ -71,10 +84,16 @@ def test_branches_make_a_tree_whose_times_add_up() -> None:
     nodes = nodes_of_branches(BRANCHES, 2)
     found = {
         (one.name, nodes[one.parent].name if one.parent >= 0 else ""): (
-            one.own_ps, one.total_ps, one.calls, one.phase, one.flops, one.family, one.n_smaller,
+            one.own_ps,
+            one.total_ps,
+            one.calls,
+            one.phase,
+            one.flops,
+            one.family,
+            one.n_smaller,
         )
         for one in nodes
-    }  # fmt: skip
+    }
     op, waits = Family.OPERATION, Family.WAITING
     assert found == {
         ("p", ""): ([0, 0], [11, 23], [5, 8], "", 17.5, op, 0),
@@ -95,9 +114,13 @@ def test_branches_that_do_not_fit_are_summed_up_below_the_last_node_that_does(
     nodes = nodes_of_branches(BRANCHES, 2)
     # The largest branches come first: p/b of 20, p/a/y of 5, then p/a's other one, and q below the root.
     assert [(one.name, one.parent, one.total_ps, one.n_smaller) for one in nodes] == [
-        ("p", -1, [11, 23], 0), ("b", 0, [1, 20], 0), ("a", 0, [10, 3], 0), ("y", 2, [5, 0], 0), ("", 2, [5, 3], 2),
+        ("p", -1, [11, 23], 0),
+        ("b", 0, [1, 20], 0),
+        ("a", 0, [10, 3], 0),
+        ("y", 2, [5, 0], 0),
+        ("", 2, [5, 3], 2),
         ("", -1, [4, 4], 1),
-    ]  # fmt: skip
+    ]
     assert sum(one.own_ps[1] for one in nodes) == 27
 
 
@@ -111,9 +134,14 @@ def test_trees_of_three_hosts_as_one() -> None:
     first[0].phase = "forward"
     merged = merged_nodes([first, second, third])
     assert [(one.group, one.name, one.parent, one.total_ps, one.n_smaller, one.flops) for one in merged] == [
-        (0, "p", -1, [13], 0, None), (0, "x", 0, [4], 0, 1.0), (0, "rest", 0, [3], 5, None), (0, "q", -1, [7], 0, None),
-        (0, "x", 3, [6], 0, 2.5), (1, "p", -1, [5], 0, None), (1, "x", 5, [2], 0, None),
-    ]  # fmt: skip
+        (0, "p", -1, [13], 0, None),
+        (0, "x", 0, [4], 0, 1.0),
+        (0, "rest", 0, [3], 5, None),
+        (0, "q", -1, [7], 0, None),
+        (0, "x", 3, [6], 0, 2.5),
+        (1, "p", -1, [5], 0, None),
+        (1, "x", 5, [2], 0, None),
+    ]
     assert merged[0].own_ps == merged[0].calls == [13]
     assert merged[0].phase == "forward"
     assert first[0].total_ps == [10]
@@ -174,11 +202,19 @@ def test_families_in_words() -> None:
 @pytest.mark.parametrize(
     ("provenance", "phase"),
     [
-        ("transpose(jvp(f))/x", "backward"), ("a/transposed(x)", ""), ("gradients/x", "backward"), ("a/gradients/x", "backward"),
-        ("a/my_gradients/x", ""), ("a/jvp(f)/adam", "optimizer"), ("a/AdamW/x", "optimizer"), ("a/apply_gradients/x", "optimizer"),
-        ("transpose(jvp(f))/sgd/x", "optimizer"), ("a/adams/x", ""), ("jvp(f)", "forward"),
+        ("transpose(jvp(f))/x", "backward"),
+        ("a/transposed(x)", ""),
+        ("gradients/x", "backward"),
+        ("a/gradients/x", "backward"),
+        ("a/my_gradients/x", ""),
+        ("a/jvp(f)/adam", "optimizer"),
+        ("a/AdamW/x", "optimizer"),
+        ("a/apply_gradients/x", "optimizer"),
+        ("transpose(jvp(f))/sgd/x", "optimizer"),
+        ("a/adams/x", ""),
+        ("jvp(f)", "forward"),
     ],
-)  # fmt: skip
+)
 def test_phases(provenance: str, phase: str) -> None:
     assert phase_of(provenance) == phase
 
@@ -258,8 +294,11 @@ def test_nodes_of_a_two_thousandth_of_the_widest_group_are_shown() -> None:
     tree = stacks(trace, [[0], [1]], [window])
     nodes = shown_nodes(tree, frames(trace, tree), trace.strings, [0])
     assert [(node.name, node.total_ps[0], node.n_smaller) for node in nodes] == [
-        ("f", 10_000, 0), ("g", 10_000, 0), ("h", 5, 0), ("", 4, 1),
-    ]  # fmt: skip
+        ("f", 10_000, 0),
+        ("g", 10_000, 0),
+        ("h", 5, 0),
+        ("", 4, 1),
+    ]
 
 
 def test_scopes_are_60_deep_at_most_and_unknown_work_is_none() -> None:

@@ -31,14 +31,12 @@ def by_path(trace: Trace, tree: Stacks) -> dict[str, tuple[int, int, int]]:
 
 
 # f lasts 30 and 17 µs, on the second thread 14; g and h 11 each; k 22.
-NESTED = drawing(
-    """
+NESTED = drawing("""
     one   [$a.py:1 f                   ]   [$a.py:1 f      ]
     one    [$a.py:5 g]  [$b.py:2 h]         [$a.py:5 g]
     two   [$a.py:1 f   ]
     three      [$c.py:4 k           ]
-    """
-)
+    """)
 
 
 def test_own_and_total_time_by_path() -> None:
@@ -72,13 +70,11 @@ def test_windows_cut_calls_and_count_those_that_they_touch() -> None:
 
 
 def test_recursive_calls_count_once() -> None:
-    trace = drawing(
-        """
+    trace = drawing("""
         one   [$a.py:1 f                ]
         one     [$a.py:1 f      ]
         one       [$a.py:5 g ]
-        """
-    )
+        """)
     tree = tree_of(trace, [[0]])
     found = {one.name: one for one in functions(tree, frames(trace, tree), trace.strings, [0])}
     outer, inner, g = len("[$a.py:1 f                ]"), len("[$a.py:1 f      ]"), len("[$a.py:5 g ]")
@@ -87,13 +83,11 @@ def test_recursive_calls_count_once() -> None:
     assert found["$a.py:1 f"].calls == [2]
 
 
-OWNERS = drawing(
-    """
+OWNERS = drawing("""
     one   [$train.py:9 load                                                                 ]
     one     [$queue.py:171 get      ] [$api.py:12 jit              ] [PjitFunction(step)  ]
     one        [$time sleep     ]      [$augment.py:7 crop       ]    [dense/x:MatMul  ]
-    """
-)
+    """)
 
 
 def test_whose_code() -> None:
@@ -116,13 +110,11 @@ def test_whose_code() -> None:
 
 def test_a_wait_at_the_root_and_what_it_calls() -> None:
     """Below a wait all waits, up to a function of yours."""
-    trace = drawing(
-        """
+    trace = drawing("""
         one   [$queue.py:171 get                                 ][$mine.py:3 f ]
         one     [$threading.py:9 run                           ]
         one       [$mine.py:8 g               ]
-        """
-    )
+        """)
     tree = tree_of(trace, [[0]])
     found = frames(trace, tree)
     family = {
@@ -190,12 +182,10 @@ def test_overlapping_steps_count_no_moment_twice() -> None:
 
 
 def test_calls_in_time_order() -> None:
-    trace = drawing(
-        """
+    trace = drawing("""
         one   [$a.py:1 f                              ]
         one    [$a.py:5 g]  [$b.py:2 h]  [$a.py:5 g]
-        """
-    )
+        """)
     tree = tree_of(trace, [[0]])
     found = frames(trace, tree)
     first = int(trace.events["start_ps"][0])
@@ -215,12 +205,10 @@ def test_calls_in_time_order() -> None:
 def test_short_calls_are_summed_up_between_long_ones() -> None:
     from tb_tpuprof.analysis.flame import calls as module
 
-    trace = drawing(
-        """
+    trace = drawing("""
         one   [$a.py:1 f                                          ]
         one    [long          ][a][b]  [longer            ][c] [d]
-        """
-    )
+        """)
     tree = tree_of(trace, [[0]])
     found = frames(trace, tree)
     before, module.LEAST_SHARE = module.LEAST_SHARE, 0.2
@@ -282,13 +270,11 @@ def test_a_kernel_and_its_launch_of_the_same_name_do_not_add_up() -> None:
 
 
 def test_the_profiler_s_own_work_and_waiting_for_messages_are_not_the_user_s() -> None:
-    trace = drawing(
-        """
+    trace = drawing("""
         one   [$worker.py:3 profile                   ] [$poll.py:80 poll   ]
         one    [$profiler.py:213 stop_trace    ]
         one     [$profiler.py:90 write    ]
-        """
-    )
+        """)
     tree = tree_of(trace, [[0]])
     found = frames(trace, tree)
     family = {

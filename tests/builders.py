@@ -46,6 +46,11 @@ class DrawnEvent:
     stats: Stats = field(default_factory=dict)
 
 
+def event(name: str, start: int, length: int, **stats: Value) -> DrawnEvent:
+    """An event whose times are in units of PS, as in drawings."""
+    return DrawnEvent(name, start * PS, length * PS, stats)
+
+
 @dataclass
 class DrawnPlane:
     """A plane as drawn: its lines by name, its own stats, stats of its metadata by event name, ids of lines

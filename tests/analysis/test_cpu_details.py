@@ -15,7 +15,7 @@ from tb_tpuprof.analysis.cpu.tasks import pool_work
 from tb_tpuprof.analysis.cpu.ties import run_ties
 from tb_tpuprof.analysis.events.hlo_links import hlo_links
 from tb_tpuprof.trace.trace import Trace
-from tests.builders import PS, DrawnEvent, DrawnPlane, build
+from tests.builders import PS, DrawnEvent, DrawnPlane, build, event
 from tests.ingest.hlo_protos import array, computation, instruction, proto
 
 
@@ -309,10 +309,6 @@ def eager(text: dict[str, list[DrawnEvent]]) -> list[tuple[str, int]]:
     ]
     assert rows.tolist() == sorted(rows.tolist())
     return list(zip(names, (trace.events["start_ps"][rows] // PS).tolist(), strict=True))
-
-
-def event(name: str, start: int, length: int, **stats: Any) -> DrawnEvent:
-    return DrawnEvent(name, start * PS, length * PS, stats)
 
 
 KERNEL = "EagerKernelExecute"

@@ -18,14 +18,10 @@ from tb_tpuprof.analysis.steps.marks import step_marks
 from tb_tpuprof.analysis.steps.tpu import category_class, step_markers, tpu_steps
 from tb_tpuprof.analysis.steps.tpu_grouping import grouping_lines
 from tb_tpuprof.trace.trace import Trace
-from tests.builders import PS, DrawnEvent, DrawnPlane, build
+from tests.builders import PS, DrawnEvent, DrawnPlane, build, event
 from tests.ingest.hlo_protos import array, computation, instruction, proto
 
 Step = tuple[int, int, int]  # group, start, end
-
-
-def event(name: str, start: int, length: int, **stats: Any) -> DrawnEvent:
-    return DrawnEvent(name, start * PS, length * PS, stats)
 
 
 def host(*events: DrawnEvent, line: str = "main") -> DrawnPlane:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -35,14 +34,10 @@ from tb_tpuprof.analysis.steps.record import FirstStep, Steps, mark_input_stages
 from tb_tpuprof.analysis.steps.steps import host_parts, step_pieces, steps
 from tb_tpuprof.analysis.steps.waits import StepWait, waits_in_steps
 from tb_tpuprof.trace.strings import Strings
-from tests.builders import PS, DrawnEvent, DrawnPlane, build, drawing
+from tests.builders import PS, DrawnPlane, build, drawing, event
 
 S = 10**12
 NONE = Moments(np.empty(0, np.int64), np.empty(0, np.int64))
-
-
-def event(name: str, start: int, length: int, **stats: Any) -> DrawnEvent:
-    return DrawnEvent(name, start * PS, length * PS, stats)
 
 
 def test_where_classes_overlap_the_device_s_computing_wins() -> None:

@@ -433,6 +433,8 @@ def test_wrong_requests_are_refused() -> None:
         ask(trace, question="slices", arguments=",".join("abcdefghi"))
     with pytest.raises(BadParameter, match="from_ps"):
         ask(trace, question="slices", from_ps=1, sort="dur")
+    with pytest.raises(BadParameter, match="group"):
+        ask(trace, question="slices", group="train 1")
     with pytest.raises(BadParameter, match="end_ps"):
         ask(trace, question="groups", start_ps=5, end_ps=5)
 

@@ -4,7 +4,7 @@
     python -m tests.mutate --modules analysis/pod --count 0   every mutant of these modules
     python -m tests.mutate --seed 7 --count 300 --each 6
 
-For a survivor, write the missing test, or add an entry with the reason to tests/mutate/equivalent.py if the
+For a survivor, write the missing test, or add an entry with the reason to tests/mutate/equivalent.json if the
 mutant behaves like the original. `--recheck` also runs the mutants listed there.
 """
 

@@ -28,6 +28,19 @@ describe('layout', () => {
       55 + 2 * PITCH_PX + PAD_PX + SECTION_PX + PAD_PX,
     ]);
   });
+  it('counts events of derived tracks apart, so that sections add up to the run', () => {
+    const arranged = arrange(FACTS.tracks, PLAIN);
+    const [section, ...others] = arranged.sections;
+    const [track] = section?.tracks ?? [];
+    if (!section || !track) throw new Error('no track');
+    const tracks = [track, { ...track, id: 9, isDerived: true, nEvents: 11 }];
+    const { sections } = layoutTracks(
+      { ...arranged, sections: [{ ...section, tracks }, ...others] },
+      PLAIN,
+      0,
+    );
+    expect(sections[0]).toMatchObject({ nEvents: 4, nDerived: 11, nSamples: 0 });
+  });
   it('folds sections away and tracks into one thin row', () => {
     const folded = laidOut({ ...PLAIN, folded: new Set([sectionKey(5)]) });
     expect([...placeRows(WHOLE, folded).y].map(Number.isNaN)).toEqual([true, true, false]);

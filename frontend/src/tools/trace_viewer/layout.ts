@@ -40,7 +40,10 @@ export interface SectionPlace {
   readonly y: number;
   readonly height: number;
   readonly isFolded: boolean;
+  /** Recorded events: together those that the run has. */
   readonly nEvents: number;
+  /** On tracks that show recorded events again. */
+  readonly nDerived: number;
   /** For counters. */
   readonly nSamples: number;
   /** Empty if folded. */
@@ -94,8 +97,8 @@ function placeTrack(track: Track, y: number, view: TrackView, isPinned: boolean)
   };
 }
 
-function sizeOf({ tracks }: Section, ofCounters: boolean): number {
-  return tracks.reduce((sum, track) => sum + (isCounter(track) === ofCounters ? track.nEvents : 0), 0);
+function sizeOf({ tracks }: Section, isCounted: (track: Track) => boolean): number {
+  return tracks.reduce((sum, track) => sum + (isCounted(track) ? track.nEvents : 0), 0);
 }
 
 /** `viewPx`: the height of the view. */
@@ -135,8 +138,9 @@ export function layoutTracks(
       y: top,
       height: y - top,
       isFolded,
-      nEvents: sizeOf(section, false),
-      nSamples: sizeOf(section, true),
+      nEvents: sizeOf(section, (track) => !isCounter(track) && !track.isDerived),
+      nDerived: sizeOf(section, (track) => !isCounter(track) && track.isDerived),
+      nSamples: sizeOf(section, isCounter),
       tracks: places,
     };
   });

@@ -247,6 +247,7 @@ function Section(props: {
           <small>
             {plural(section.tracks.length, 'track')}
             {place.nEvents > 0 && ` · ${plural(place.nEvents, 'event')}`}
+            {place.nDerived > 0 && ` · ${plural(place.nDerived, 'derived', 'derived')}`}
             {place.nSamples > 0 && ` · ${plural(place.nSamples, 'sample')}`}
           </small>
         </button>

@@ -5,10 +5,13 @@ from typing import cast
 import numpy as np
 import pytest
 
+from tb_tpuprof.analysis.diagnosis.causes import Cause
+from tb_tpuprof.analysis.diagnosis.finding import CauseTime, Diagnosis
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.input_pipeline_analyzer import view as input_pipeline_analyzer
+from tb_tpuprof.tools.overview_page.scalars import with_dispatch
 from tb_tpuprof.tools.overview_page.view import TOOL
-from tb_tpuprof.tools.payload import Column, Payload
+from tb_tpuprof.tools.payload import Column, Payload, Scalar
 from tb_tpuprof.trace.trace import Trace
 from tb_tpuprof.units import format_time
 from tests.builders import PS, drawing
@@ -350,3 +353,27 @@ def test_sums_over_devices_say_so() -> None:
     facts = dict(zip(environment["name"], environment["value"], strict=True))
     assert "summed over 3 cores" in facts["Device time"]  # type: ignore[operator]
     assert "Captured time" in facts
+
+
+@pytest.mark.parametrize(
+    ("host", "compute", "dispatch", "transfers", "note"),
+    [
+        (0.80, 0.70, 0.08, 0.02, "including 8.00% dispatch and 2.00% transfers"),
+        (0.80, 0.78, 0.02, 0.0, "including 2.00% dispatch"),
+        (0.80, 0.797, 0.001, 0.002, "as before"),  # too little to need words
+        (0.80, 0.60, 0.08, 0.02, "as before"),  # another base: the rest is unexplained
+        (0.80, 0.70, 0.06, 0.044, "including 6.00% dispatch and 4.40% transfers"),  # 0.4% of the step apart
+    ],
+)
+def test_host_compute_names_what_findings_count_apart(
+    host: float, compute: float, dispatch: float, transfers: float, note: str
+) -> None:
+    causes = {Cause.COMPUTE: compute, Cause.DISPATCH: dispatch, Cause.TRANSFERS: transfers, Cause.INPUT: 0.1}
+    times = tuple(CauseTime(cause, share * PS, share) for cause, share in causes.items())
+    why = Diagnosis("good", "", 1.0 * PS, 9, (), times, is_detailed=True)
+    shown = {"host_compute_fraction": Scalar(host, "fraction", "Host compute", "as before")}
+    assert with_dispatch(shown, why)["host_compute_fraction"] == replace(
+        shown["host_compute_fraction"], note=note
+    )
+    assert with_dispatch(shown, replace(why, is_detailed=False)) == shown
+    assert with_dispatch({}, why) == {}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tb_tpuprof.analysis.device.hardware import Hardware
+from tb_tpuprof.analysis.diagnosis.causes import Cause
+from tb_tpuprof.analysis.diagnosis.finding import Diagnosis
 from tb_tpuprof.analysis.events.frameworks import UNKNOWN
 from tb_tpuprof.analysis.ops.recommend import precision
 from tb_tpuprof.analysis.ops.stats import OpStats
@@ -31,10 +33,11 @@ from tb_tpuprof.tools.reasons import NO_STEPS
 from tb_tpuprof.tools.spec import ScalarSpec
 from tb_tpuprof.tools.tiles import Tile, tiles
 from tb_tpuprof.tools.working import quotient
-from tb_tpuprof.units import format_bytes, format_time, format_value
+from tb_tpuprof.units import format_bytes, format_fraction, format_time, format_value
 
 _SAME = 0.0005  # shares that differ by less are shown once
 _WORTH_A_TILE = 0.005  # share of the steps from which time in Python or waiting gets a tile
+_APART = 0.005  # of the step: smaller differences to the findings need no words
 
 
 @dataclass(frozen=True)
@@ -273,6 +276,22 @@ def _step_shares(run: Run, kind: str) -> dict[str, Scalar]:
     ):
         result["other_fraction"] = _of_steps(steps, "other", why or _other_note(kind))
     return result
+
+
+def with_dispatch(shown: dict[str, Scalar], why: Diagnosis) -> dict[str, Scalar]:
+    """Says how much of the host's compute the findings count as dispatch or transfers, if that is the whole
+    difference between the two.
+    """
+    compute = shown.get("host_compute_fraction")
+    if compute is None or compute.value is None or not why.is_detailed:
+        return shown
+    share = {one.cause: one.share for one in why.causes}
+    moved = {cause: share.get(cause, 0.0) for cause in (Cause.DISPATCH, Cause.TRANSFERS)}
+    rest = float(compute.value) - share.get(Cause.COMPUTE, 0.0)
+    named = [f"{format_fraction(part)} {cause.value}" for cause, part in moved.items() if part >= _APART]
+    if not named or abs(rest - sum(moved.values())) > _APART:
+        return shown
+    return {**shown, "host_compute_fraction": replace(compute, note=f"including {' and '.join(named)}")}
 
 
 def _of_steps(steps: Steps, category: str, note: str) -> Scalar:

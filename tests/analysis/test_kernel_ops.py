@@ -86,11 +86,11 @@ def test_instructions_have_the_names_that_the_framework_gave_them() -> None:
     """Dots and convolutions by their opcode, others by what they or their framework's operation are called."""
     trace = trace_of(
         [
-            compiled(0, "dot.1"),
+            compiled(0, "%dot.1"),
             compiled(10, "conv.2"),
             compiled(20, "fusion.3"),
             compiled(30, "call.1::fusion.4"),
-            compiled(40, "fusion.5"),
+            compiled(40, "call.1/fusion.5"),
             compiled(50, "dot_general.6"),
             compiled(60, "unknown.7"),
             compiled(70, "dot.1", program=9),  # a program that the trace does not have

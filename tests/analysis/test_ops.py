@@ -248,7 +248,15 @@ def test_kernels_of_one_instruction_in_a_row_are_one_occurrence_of_it() -> None:
     found = op_stats(
         build(
             with_hlo(
-                gpu([("dot", 0, 3), ("dot", 4, 2), ("call::add", 10, 1), ("dot", 12, 3), ("gone", 20, 1)])
+                gpu(
+                    [
+                        ("dot", 0, 3),
+                        ("dot", 4, 2),
+                        ("call::add", 10, 1),
+                        ("call/%dot", 12, 3),
+                        ("gone", 20, 1),
+                    ]
+                )
             )
         )
     )

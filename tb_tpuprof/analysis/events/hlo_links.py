@@ -61,7 +61,9 @@ class HloLinks:
         """The operations of a program that name an instruction: several if it was called by several paths."""
         ops = np.flatnonzero(self.program == program)
         texts = self.strings.take(self.string[ops])
-        return ops[[text.endswith(name) and _name(_path(text)) == name for text in texts]] if texts else ops
+        return (
+            ops[[text.endswith(name) and instruction_name(text) == name for text in texts]] if texts else ops
+        )
 
     @cached_property
     def ops(self) -> tuple[LinkedOp, ...]:
@@ -72,6 +74,13 @@ class HloLinks:
             LinkedOp(program, _name(path), row, path)
             for program, row, path in zip(*columns, paths, strict=True)
         )
+
+    @cached_property
+    def first_named(self) -> Rows:
+        """For each operation the first one that names the same instruction: paths of calls may differ."""
+        first: dict[tuple[int, str], int] = {}
+        keys = ((op.program_id, op.name) for op in self.ops)
+        return np.array([first.setdefault(key, i) for i, key in enumerate(keys)], np.int64)
 
     @cached_property
     def n_unknown(self) -> int:
@@ -110,7 +119,7 @@ def _rows_named(strings: Strings, texts: Rows, module: HloModule) -> Rows:
     rows = module.rows_named(blob, offsets).astype(np.int64)
     separators = np.flatnonzero((blob == ord("/")) | (blob == ord(":")) | (blob == ord("%")))
     for i in np.unique(np.searchsorted(offsets, separators, "right") - 1).tolist():
-        rows[i] = module.by_name.get(_name(_path(strings[int(texts[i])])), -1)
+        rows[i] = module.by_name.get(instruction_name(strings[int(texts[i])]), -1)
     return rows
 
 
@@ -162,6 +171,11 @@ def _module(trace: Trace, program: int, unreadable: dict[int, str]) -> HloModule
     except ProfilerError as error:
         unreadable[program] = error.message
         return None
+
+
+def instruction_name(text: str) -> str:
+    """The instruction that a text names: itself, or the last part of a path of calls."""
+    return _name(_path(text))
 
 
 def _path(text: str) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.events.hlo_links import instruction_name
 from tb_tpuprof.analysis.events.hlo_names import Instruction, Instructions
 from tb_tpuprof.analysis.events.hlo_op_texts import hlo_op_texts
 from tb_tpuprof.analysis.events.kernel_names import is_tensor_core_eligible
@@ -105,7 +106,7 @@ def _by_instruction(
     for i, (program_id, text) in enumerate(pairs.tolist()):
         if program_id not in programs:
             programs[program_id] = Instructions(trace, program_id)
-        leaf = strings[text].rpartition("::")[2]
+        leaf = instruction_name(strings[text])
         instruction = programs[program_id].get(leaf) or Instruction("", "")
         op = (
             parse_op(instruction.op_name if ":" in instruction.op_name else f"{instruction.op_name}:")

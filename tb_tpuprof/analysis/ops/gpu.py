@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.events.hlo_links import instruction_name
 from tb_tpuprof.analysis.events.hlo_names import Instruction, Instructions
 from tb_tpuprof.analysis.events.hlo_op_texts import hlo_op_texts
 from tb_tpuprof.analysis.events.kernel_names import short_name
@@ -91,16 +92,23 @@ def _hlo_ops(
     op = op.reshape(-1)
     if not len(pairs):
         return no_ops()
-    names, instructions, strings = [], [], hlo_op_texts(trace).strings
+    strings = hlo_op_texts(trace).strings
+    first_named: dict[tuple[int, str], int] = {}  # pairs name one instruction by several paths of calls
+    same: list[int] = []
+    names: list[str] = []
+    instructions: list[Instruction | None] = []
     for number, text in pairs.tolist():
         if number not in programs:
             programs[number] = Instructions(trace, number)
-        name = strings[text].rpartition("::")[2]
+        name = instruction_name(strings[text])
+        same.append(first_named.setdefault((number, name), len(names)))
         names.append(name)
         instructions.append(programs[number].get(name))
     first = first_of_runs(trace, rows, op)
     duration = np.add.reduceat(trace.events["duration_ps"][rows], first)
-    occurrences = Occurrences(op[first], duration, duration, eager_ops(trace)[rows[first]])
+    occurrences = Occurrences(
+        np.array(same, np.int64)[op[first]], duration, duration, eager_ops(trace)[rows[first]]
+    )
     ops = sum_occurrences([(str(i), "") for i in range(len(names))], occurrences, 0)
     pair_rows = [int(i) for i in ops.name]
     details = [instructions[i] or Instruction("", "") for i in pair_rows]

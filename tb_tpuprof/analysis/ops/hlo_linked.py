@@ -23,13 +23,14 @@ Rows = npt.NDArray[np.intp]
 
 
 def linked_ops(trace: Trace, kind: str) -> HloOps:
-    """Operations by (program, name).
+    """Operations by (program, name), whatever the path of calls.
 
     On GPUs `first_of_runs` defines an occurrence, and the span of a GPU goes from its first event's start to
     its last one's end. On CPUs the occurrences, their times and the span are those of `cpu_runs`.
     """
     links = hlo_links(trace)
-    op, time_ps, self_ps, span_ps, n_devices = linked_runs(trace, links, kind)
+    by_path, time_ps, self_ps, span_ps, n_devices = linked_runs(trace, links, kind)
+    op = links.first_named[by_path]
     n_all = len(links.ops)
     count = np.bincount(op, minlength=n_all)
     used = np.flatnonzero(count)
@@ -57,7 +58,7 @@ def linked_ops(trace: Trace, kind: str) -> HloOps:
         self_ps=sum_by(op, self_ps, n_all)[used],
         normalized_ps=total_ps,
         stall_ps=none,
-        thread_ps=_thread_ps(trace, kind, n_all)[used],
+        thread_ps=_thread_ps(trace, kind, links)[used],
         work_ps=total_ps,
         energy_j=_energy(trace, links, used),
         work=costs.work(program, instruction).times(n_occurrences),
@@ -113,14 +114,15 @@ def _cpu_runs(trace: Trace) -> Runs:
     return runs.op[selected], runs.elapsed_ps[selected], runs.self_ps[selected], runs.span_ps, runs.n_devices
 
 
-def _thread_ps(trace: Trace, kind: str, n_ops: int) -> Int64s:
+def _thread_ps(trace: Trace, kind: str, links: HloLinks) -> Int64s:
     """Time in ps that threads worked on each operation, -1 if unknown (see `CpuRuns`)."""
     if kind != "CPU":
-        return np.full(n_ops, -1, np.int64)
+        return np.full(len(links), -1, np.int64)
     runs = cpu_runs(trace)
     has_op = runs.op >= 0
-    total = sum_by(runs.op[has_op], np.maximum(runs.thread_ps[has_op], 0), n_ops)
-    total[runs.op[has_op & (runs.thread_ps < 0)]] = -1
+    op, thread_ps = links.first_named[runs.op[has_op]], runs.thread_ps[has_op]
+    total = sum_by(op, np.maximum(thread_ps, 0), len(links))
+    total[op[thread_ps < 0]] = -1
     return total
 
 
@@ -182,7 +184,6 @@ def _energy(trace: Trace, links: HloLinks, used: Rows) -> npt.NDArray[np.float64
         return np.zeros(len(used))
     value = np.zeros(trace.n_events)
     value[sparse.owner] = sparse.value
-    energy_j: npt.NDArray[np.float64] = np.bincount(links.op, value[links.events], len(links.ops)).astype(
-        np.float64
-    )
+    op = links.first_named[links.op]
+    energy_j: npt.NDArray[np.float64] = np.bincount(op, value[links.events], len(links)).astype(np.float64)
     return energy_j[used]

@@ -272,7 +272,7 @@ class _Parser:
             raise BadQuery(self.whole, self.at, f"{match[0]} lacks a value", _EXAMPLES[field.kind])
         is_quoted = self._is_quoted_word()
         value = self._value(value_at, is_pattern=operator == "~")
-        if field.kind == "time" and not is_quoted:
+        if field.kind == "time" and not is_quoted and value[-1:].isdigit():
             value += self._unit_apart()
         text, bounds = self._tests(field, argument, operator, value, value_at, is_quoted)
         return Condition(field.name, argument, text, bounds, is_excluded, start)

@@ -44,6 +44,7 @@ def name(text: str, is_excluded: bool = False) -> Read:
         ("name~^Dot", [("name", "", ("pattern", "^Dot"), None, False)]),
         ("-track:Stream", [("track", "", ("contains", "stream"), None, True)]),
         ("dur>1ms", [("dur", "", None, (MS, None), False)]),
+        ("dur>1us ms", [("dur", "", None, (1_000_000, None), False), name("ms")]),
         ("dur > 1.5 us x", [("dur", "", None, (1_500_000, None), False), name("x")]),
         ("dur:1..2ms", [("dur", "", None, (MS, 2 * MS), False)]),
         ("self<=10us", [("self", "", None, (None, 10 * US), False)]),

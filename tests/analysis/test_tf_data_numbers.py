@@ -39,6 +39,7 @@ from tb_tpuprof.analysis.tf_data.what_if import (
     Model,
     _error,
     _kind,
+    _simulated,
     _timing,
     _varies,
     changed_parts,
@@ -448,6 +449,14 @@ def test_a_model_that_does_not_explain_the_time_says_in_which_direction(
 
 def part(name: str, parent: int, kind: Any, per_parent: float = 1.0, **more: Any) -> Part:
     return Part(name, parent, kind, per_parent, np.array([3.0]), np.array([5.0, 7.0]), **more)
+
+
+def test_a_wait_is_the_time_of_a_call_without_the_mean_time_between_calls() -> None:
+    """A thread of 10 ps per element, and times between calls of 1, 2 and 6 ps, 3 on average."""
+    parts = (Part("Map", -1, "inline", 1.0, np.array([10.0]), np.zeros(0)),)
+    model = Model(parts, 0, np.array([1.0, 2.0, 6.0]), 13.0, 10.0, None, (0.0, 0.0), 0, 0, 0.0, False)
+    result = _simulated(model, Change())
+    assert (result.wait_ps, result.period_ps - result.wait_ps) == (pytest.approx(10), pytest.approx(3))
 
 
 def test_stages_after_a_change() -> None:

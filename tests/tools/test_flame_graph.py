@@ -16,6 +16,7 @@ import pytest
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import get_tool
+from tb_tpuprof.tools.flame_graph.tables import FUNCTIONS
 from tb_tpuprof.tools.payload import Payload
 from tb_tpuprof.tools.why import diagnosis
 from tb_tpuprof.trace.trace import Trace
@@ -147,6 +148,12 @@ def test_steps_are_compared(session: Session) -> None:
         assert set(of) <= set(found)
     assert both.scalars["other_step_time_ps"].value == other.scalars["step_time_ps"].value
     assert cells(both, "steps", "is_compared").count(True) == 1
+
+
+def test_columns_of_the_steps_to_compare_with_are_marked() -> None:
+    titles = {column.name: column.title for column in FUNCTIONS.columns}
+    for column, title in {"self_ps": "Self", "total_ps": "Total", "calls": "Calls"}.items():
+        assert (titles[column], titles[f"other_{column}"]) == (title, f"{title} (B)")
 
 
 def test_the_verdict_names_your_function_and_agrees_with_the_diagnosis(session: Session) -> None:

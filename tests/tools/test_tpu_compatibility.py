@@ -199,3 +199,10 @@ def test_boxes_are_of_the_drawing_alone(several: Session) -> None:
 def test_boxes_are_rows(several: Session, boxes: str) -> None:
     with pytest.raises(BadParameter):
         TOOL.run(several, None, {"boxes": boxes}, "drawing")
+
+
+def test_a_long_refused_text_is_cut(several: Session) -> None:
+    with pytest.raises(BadParameter) as refused:
+        TOOL.run(several, None, {"boxes": "7" * 500}, "drawing")
+    assert "7" * 80 in str(refused.value)
+    assert "7" * 81 not in str(refused.value)

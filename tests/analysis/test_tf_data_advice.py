@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tb_tpuprof.analysis.tf_data import changes as changes_module
 from tb_tpuprof.analysis.tf_data import finding as finding_module
 from tb_tpuprof.analysis.tf_data.advice import Waiting
-from tb_tpuprof.analysis.tf_data.changes import NOTHING_KNOWN, Evidence, advice, stage_advice
+from tb_tpuprof.analysis.tf_data.changes import NOTHING_KNOWN, Evidence, advice, evidence, stage_advice
 from tb_tpuprof.analysis.tf_data.finding import PipelineVerdict, _gain, _work_text, sentence
-from tb_tpuprof.analysis.tf_data.pipeline import Pipeline, Stage, Times
+from tb_tpuprof.analysis.tf_data.pipeline import Pipeline, Stage, Times, pipelines
 from tb_tpuprof.analysis.tf_data.what_if import Estimate
+from tests.analysis.test_tf_data import prefetched
 
 MS = 10**9
 UNTUNED = {"parallelism": "4"}
@@ -165,6 +167,15 @@ def test_a_filter_that_keeps_fewer_than_5_of_6_comes_first(kept: int, is_first: 
     assert stage_advice(even[1], even)[0].startswith("`filter` after this `map` keeps 1 of 1.2 elements")
     other = stage("Iterator::Root::Batch", -1, 1), stage("Iterator::Root::Batch::Map", 0, 12)
     assert not stage_advice(other[1], other)[0].startswith("`filter`")
+
+
+@pytest.mark.parametrize(("share", "is_python"), [(0.49, False), (0.5, False), (0.51, True), (0.9, True)])
+def test_functions_are_python_where_python_takes_most_of_their_time(
+    share: float, is_python: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = prefetched()
+    monkeypatch.setattr(changes_module, "processor_time", lambda _: (1.0, share))
+    assert [evidence(trace, one).is_python for one in pipelines(trace)] == [is_python]
 
 
 def test_a_prefetch_with_its_input_in_the_trace() -> None:

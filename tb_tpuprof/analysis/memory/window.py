@@ -28,7 +28,7 @@ def window_events(events: MemoryEvents, memory: int, start_ps: int, end_ps: int,
         return np.array([before], np.int64)
     if high - low <= 3 * width_px:
         return np.arange(before, high, dtype=np.int64)
-    pixel_ps = max(1, -(-(end_ps - start_ps + 1) // width_px))
+    pixel_ps = -(-(end_ps - start_ps + 1) // width_px)
     edges = start_ps + pixel_ps * np.arange(1, (end_ps - start_ps) // pixel_ps + 1, dtype=np.int64)
     cuts = low + np.unique(
         np.concatenate(([0, high - low], np.searchsorted(events.start_ps[low:high], edges)))

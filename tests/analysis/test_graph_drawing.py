@@ -145,6 +145,13 @@ def test_names_are_looked_up_in_their_function_and_calls_lead_to_it() -> None:
     ]
 
 
+def test_a_call_of_an_empty_function_leads_nowhere() -> None:
+    """It has no operations, so nothing is drawn of it."""
+    nodes = [node("Placeholder", "x", dtype=1), reads(node("PartitionedCall", "call", calls=["empty"]), "x")]
+    _found, _tree, picture = drawn(nodes, {"empty": [], "full": [node("Relu", "y", T=1)]})
+    assert picture.calls.tolist() == []
+
+
 def test_of_many_children_the_incompatible_and_large_ones_are_drawn() -> None:
     many = [node("Relu", f"r{i}", T=1) for i in range(100)]
     found, tree, picture = drawn(

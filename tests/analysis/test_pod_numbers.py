@@ -144,6 +144,7 @@ def test_alike_collectives_of_pytorch_are_one_row_the_longest_first() -> None:
         ("all-reduce", [8, 4, -1], [2, 12, -1], 4, 10),
         ("all-reduce", [-1], [-1], 4, 0),
         ("all-reduce", [0], [-1], 4, 0),
+        ("all-reduce", [0, 8, 16], [0, -1, 16], 4, 8),  # nothing sent is a known size
         ("all-gather", [8], [-1], 4, 32),  # the output is that of four ranks
         ("all-gather", [8], [-1], 0, 0),
         ("all-gather", [8], [20], 4, 20),

@@ -8,14 +8,17 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tb_tpuprof.analysis.flame.nodes import Node
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import get_tool
+from tb_tpuprof.tools.flame_graph.rows import nodes_table
 from tb_tpuprof.tools.flame_graph.tables import FUNCTIONS
 from tb_tpuprof.tools.payload import Payload
 from tb_tpuprof.tools.why import diagnosis
@@ -148,6 +151,17 @@ def test_steps_are_compared(session: Session) -> None:
         assert set(of) <= set(found)
     assert both.scalars["other_step_time_ps"].value == other.scalars["step_time_ps"].value
     assert cells(both, "steps", "is_compared").count(True) == 1
+
+
+def test_operations_of_a_scope_are_those_of_one_step() -> None:
+    """4 steps: 20 FLOPs of the first scope, unknown of the second, none of the third."""
+    flame: Any = SimpleNamespace(tree_group=0, n_windows=(4,), is_in_order=False, is_of_modules=False)
+    nodes = [
+        Node(0, -1, f"scope{i}", 0, [8], [8], [4], flops=flops) for i, flops in enumerate((20.0, None, 0.0))
+    ]
+    table = nodes_table(flame, nodes)
+    column = next(one for one in table.columns if one.name == "flops")
+    np.testing.assert_array_equal(np.array(column.values, float), [5.0, np.nan, 0.0])
 
 
 def test_columns_of_the_steps_to_compare_with_are_marked() -> None:

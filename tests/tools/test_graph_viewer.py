@@ -8,6 +8,8 @@ import json
 import os
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -15,7 +17,7 @@ from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.ingest.hlo.module import decode_hlo
 from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.graph_viewer.view import TOOL
+from tb_tpuprof.tools.graph_viewer.view import TOOL, _root_of
 from tb_tpuprof.tools.hlo_stats.view import TOOL as HLO_STATS
 from tb_tpuprof.tools.payload import Payload
 from tests.golden_files import demo_runs
@@ -64,6 +66,15 @@ def test_without_times_the_entry_s_root_is_in_the_middle(session: Session) -> No
     assert payload.verdict.text == (
         "The graph is centered on `fusion.4` (fusion) of `jit_f(7)`. The trace has no events of it."
     )
+
+
+@pytest.mark.parametrize(
+    ("root", "rows", "shown"), [(0, [0, 1, 2], 0), (1, [0, 1, 2], 1), (-1, [4, 7], 7), (-1, [], -1)]
+)
+def test_the_root_of_a_computation_may_be_its_first_row(root: int, rows: list[int], shown: int) -> None:
+    """Without a root it is the last row."""
+    module: Any = SimpleNamespace(computations={"root": [root]}, rows_of=lambda _computation: rows)
+    assert _root_of(module, 0) == shown
 
 
 def test_what_is_in_the_link_is_shown(session: Session) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.steps.clocks import long_time
 from tb_tpuprof.analysis.timeline.focus import focus
 from tb_tpuprof.analysis.timeline.steps import step_marks
 from tb_tpuprof.analysis.timeline.timeline import Timeline, timeline
@@ -138,17 +139,26 @@ class View:
                     "Choose up to 16 hosts to see others.",
                 )
             )
-        apart = [view.host for view in self.hosts if not view.is_aligned]
-        if apart:
-            notices.append(
-                Diagnostic(
-                    "warning",
-                    f"The clock of {', '.join(apart[:4])} is hours away from the others': its times start "
-                    "at the view's start instead.",
-                    "Compare times only within a host, or synchronize the hosts' clocks and capture again.",
-                )
+        notices += [
+            Diagnostic(
+                "warning",
+                f"{sentence}, so its times start at the view's start.",
+                "Compare times only within a host. If all hosts were captured together, synchronize their "
+                "clocks and capture again.",
             )
+            for sentence in _apart(self.hosts)
+        ]
         return (*notices, *self.clocks)
+
+
+def _apart(views: Sequence[HostView]) -> list[str]:
+    """What the page says of up to 4 hosts whose clocks are too far from the others' to share an axis."""
+    others_ns = min((view.trace.info.start_ns for view in views if view.is_aligned), default=0)
+    late_ns = {view.host: view.trace.info.start_ns - others_ns for view in views if not view.is_aligned}
+    return [
+        f"{host} was captured {long_time(1000 * abs(late))} {'after' if late > 0 else 'before'} the others"
+        for host, late in list(late_ns.items())[:4]
+    ]
 
 
 def _strays(view: HostView) -> list[str]:

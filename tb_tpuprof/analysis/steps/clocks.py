@@ -232,7 +232,7 @@ def clock_sentences(hosts: Sequence[str], offsets: Sequence[ClockOffset]) -> lis
 def apart_sentences(hosts: Sequence[str], offsets: Sequence[ClockOffset]) -> list[str]:
     """A sentence for each host that was captured at a different time than the others."""
     return [
-        f"{host} was captured {_long_time(abs(offset.offset_ps))} "
+        f"{host} was captured {long_time(abs(offset.offset_ps))} "
         f"{'after' if offset.offset_ps > 0 else 'before'} the others. "
         "Captures that do not overlap are neither aligned nor averaged: select a single host."
         for host, offset in zip(hosts, offsets, strict=True)
@@ -240,7 +240,7 @@ def apart_sentences(hosts: Sequence[str], offsets: Sequence[ClockOffset]) -> lis
     ]
 
 
-def _long_time(time_ps: int) -> str:
+def long_time(time_ps: int) -> str:
     """A time between captures in days, hours, minutes or smaller units."""
     seconds = time_ps / 10**12
     for name, length in (("days", 86_400), ("hours", 3600), ("minutes", 60)):

@@ -39,13 +39,16 @@ _MAX_NOTES = 100
 
 @dataclass(frozen=True)
 class EventFile:
-    """The file of the raw events; `arguments_at` reads the arguments of the event at a position of it."""
+    """The file of the raw events; `arguments_at` reads the arguments of the event at a position of it.
+    `arguments`: names of those that all become stats, whoever wrote the file.
+    """
 
     data: npt.NDArray[np.uint8]
     path: str
     host: str
     source: TraceSource
     arguments_at: Callable[[int], object]
+    arguments: tuple[str, ...] = ()
 
 
 def decode_chrome(data: npt.NDArray[np.uint8], path: str, host: str, source: TraceSource) -> Trace:
@@ -96,7 +99,8 @@ def trace_of(raw: RawEvents, file: EventFile) -> Trace:
         if marks
         else []
     )
-    rows = StatRows.of(raw, row_of_raw, slices.end_raw, HOT) if names.is_xplane else StatRows.none()
+    decoded = file.arguments or (HOT if names.is_xplane else ())
+    rows = StatRows.of(raw, row_of_raw, slices.end_raw, decoded) if decoded else StatRows.none()
     name_stats = (
         stats_of_names(raw, file.arguments_at, lines, laid_out.planes, metadata, events)
         if names.is_xplane

@@ -36,6 +36,7 @@ from tb_tpuprof.ingest.storage.cache_folder import cache_folder, is_private, tri
 from tb_tpuprof.ingest.storage.files import FileState
 from tb_tpuprof.ingest.storage.json_source import JsonSource, PackedJsonSource
 from tb_tpuprof.ingest.storage.source import (
+    ColumnSource,
     FileSource,
     PackedSource,
     PackedTraceEventSource,
@@ -59,6 +60,7 @@ DEFAULT_LIMIT_BYTES = 8 * 2**30
 _SOURCES = {
     source.__name__: source
     for source in (
+        ColumnSource,
         FileSource,
         PackedSource,
         JsonSource,

@@ -125,6 +125,30 @@ class PackedTraceEventSource(TraceEventSource):
         return np.frombuffer(read_packed_range(self.state, position, size), np.uint8)
 
 
+class ColumnSource(FileSource):
+    """A file whose arguments were all decoded on opening."""
+
+    def event_stats(self, trace: Trace, event: int) -> list[tuple[str, Value]]:
+        """All arguments of an event, by name."""
+        table = trace.event_stats
+        arguments: list[tuple[str, Value]] = []
+        for name in table.names():
+            column = table.columns(name)
+            first, last = np.searchsorted(column.owner, [event, event + 1]).tolist()
+            if not name.startswith("("):
+                values = zip(column.kind[first:last].tolist(), column.value[first:last], strict=True)
+                arguments += [(name, _value(trace, kind, value)) for kind, value in values]
+        return sorted(arguments, key=lambda pair: pair[0])
+
+
+def _value(trace: Trace, kind: int, value: np.int64) -> Value:
+    if kind == schema.TEXT:
+        return trace.strings.get(int(value))
+    if kind == schema.DOUBLE:
+        return float(value.view(np.float64))
+    return int(value.view(np.uint64) if kind == schema.UINT else value)
+
+
 def event_arguments(message: bytes) -> dict[str, Value]:
     """The arguments (field 11, a map of texts) of a TraceEvent."""
     entries = [

@@ -1,5 +1,5 @@
-"""The kind of protobuf bytes by their structure: an XSpace, TensorFlow's older Trace, or HLO. Any of these
-parses as any other.
+"""The kind of protobuf bytes by their structure: an XSpace, TensorFlow's older Trace, a Perfetto trace, or
+HLO. Any of these parses as any other.
 
 A plane has an id (a number), a name (a text) and messages, each in its field; ids and names are as a profiler
 writes them, without control characters. A plane with a field of another kind, or with bytes for a name, is
@@ -37,6 +37,10 @@ _PARTS = {
 # Wire types in TensorFlow's Trace: the entry of a device, a device, an event.
 _ENTRY, _DEVICE = {1: 0, 2: 2}, {1: 2, 2: 0, 3: 2}
 _EVENT = {1: 0, 2: 0, 3: 2, 9: 0, 10: 0, 11: 2}
+# Wire types in a packet of a Perfetto trace; the fields that make it one.
+_PACKET = {number: 2 for number in (6, 11, 12, 33, 36, 50, 59, 60, 89)}
+_PACKET |= {number: 0 for number in (8, 10, 13, 41, 58, 79, 87)}
+_PACKET_SEQUENCE, _PACKET_CONTENT = 10, {8, 11, 60}
 # Wire types in an HloProto's module (1 name, 2 entry, 3 computations, 5 program id) and in a computation
 # (1 name, 2 instructions).
 _MODULE, _COMPUTATION = {1: 2, 2: 2, 3: 2, 4: 2, 5: 0, 6: 0}, {1: 2, 2: 2, 4: 2}
@@ -103,6 +107,22 @@ def is_trace_events(data: Bytes, top: npt.NDArray[np.int64]) -> bool:
         and bool(entries or events)
         and (not events or any(_fits(data, span, _EVENT) for span in events))
     )
+
+
+def is_track_events(data: Bytes, top: npt.NDArray[np.int64]) -> bool:
+    """Whether these top-level fields are packets of a Perfetto trace: all fields of a known number have its
+    wire type, and at least one packet is from a sequence and has a time, an event or a track's description.
+    """
+    if not len(top) or (top[:, 0] != 1).any() or (top[:, 1] != _DELIMITED).any():
+        return False
+    packets = top[:_MOST_PLANES, 2:].tolist()
+    wires = [
+        {int(number): int(wire) for number, wire, *_ in fields(data, start, start + size)[0].tolist()}
+        for start, size in packets
+    ]
+    if any(_PACKET.get(number, wire) != wire for packet in wires for number, wire in packet.items()):
+        return False
+    return any(_PACKET_SEQUENCE in packet and _PACKET_CONTENT & set(packet) for packet in wires)
 
 
 def is_hlo(data: Bytes, top: npt.NDArray[np.int64]) -> bool:

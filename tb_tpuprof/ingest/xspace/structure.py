@@ -38,8 +38,8 @@ _PARTS = {
 _ENTRY, _DEVICE = {1: 0, 2: 2}, {1: 2, 2: 0, 3: 2}
 _EVENT = {1: 0, 2: 0, 3: 2, 9: 0, 10: 0, 11: 2}
 # Wire types in a packet of a Perfetto trace; the fields that make it one.
-_PACKET = {number: 2 for number in (6, 11, 12, 33, 36, 50, 59, 60, 89)}
-_PACKET |= {number: 0 for number in (8, 10, 13, 41, 58, 79, 87)}
+_PACKET = dict.fromkeys((6, 11, 12, 33, 36, 50, 59, 60, 89), 2)
+_PACKET |= dict.fromkeys((8, 10, 13, 41, 58, 79, 87), 0)
 _PACKET_SEQUENCE, _PACKET_CONTENT = 10, {8, 11, 60}
 # Wire types in an HloProto's module (1 name, 2 entry, 3 computations, 5 program id) and in a computation
 # (1 name, 2 instructions).

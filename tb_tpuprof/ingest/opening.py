@@ -1,8 +1,8 @@
 """A file or an XSpace in memory → its Trace.
 
-The content decides: Chrome trace JSON, TensorFlow's older Trace protobuf, or an XSpace, which the compiled
-decoder reads, or the protobuf runtime if nothing is compiled. Other files are refused with the name of their
-kind.
+The content decides: Chrome trace JSON, TensorFlow's older Trace protobuf, a streaming trace viewer's table, or
+an XSpace, which the compiled decoder reads, or the protobuf runtime if nothing is compiled. Other files are
+refused with the name of their kind.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def open_trace(path: str, is_outline: bool = False, stats: frozenset[str] | None
         if kind is None and _is_whole(part.data):
             return _decoded(part, path, host_of(path), FileSource(state), is_outline, stats=stats)
         part.release()
-        if kind not in (None, kinds.OLD_TRACE):
+        if kind not in (None, kinds.OLD_TRACE, kinds.TABLE):
             raise NotATrace(path, kind.what, kind.remedy)
     data, was_packed = read_file(path)
     if is_chrome_trace(data):
@@ -59,6 +59,8 @@ def open_trace(path: str, is_outline: bool = False, stats: frozenset[str] | None
     kind = _other_kind(data, path)
     if kind is kinds.OLD_TRACE:
         return _decoded_events(data, state, was_packed)
+    if kind is kinds.TABLE:
+        return _decoded_table(data, state)
     if kind is not None:
         raise NotATrace(path, kind.what, kind.remedy)
     source: TraceSource = PackedSource(state) if was_packed else FileSource(state)
@@ -105,6 +107,13 @@ def _decoded_events(data: npt.NDArray[np.uint8], state: FileState, was_packed: b
 
     source = PackedTraceEventSource(state) if was_packed else TraceEventSource(state)
     return decode_trace_events(data, state.path, host_of(state.path), source)
+
+
+def _decoded_table(data: npt.NDArray[np.uint8], state: FileState) -> Trace:
+    from tb_tpuprof.ingest.chrome.table_events import decode_table
+    from tb_tpuprof.ingest.storage.table_source import TableSource
+
+    return decode_table(data, state.path, host_of(state.path), TableSource(state))
 
 
 def _decoded_json(data: npt.NDArray[np.uint8], state: FileState, was_packed: bool) -> Trace:

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,8 +23,6 @@ Ints = npt.NDArray[np.int64]
 Values = dict[str, npt.NDArray[Any]]
 DEVICES = 1
 _MOST_NAME_BYTES = 1000
-# TensorFlow 2.1's names of arguments → those of trace.json and the analyses.
-_RENAMED = {b"long name": b"long_name"}
 
 
 class NamedLine(NamedTuple):
@@ -33,16 +33,26 @@ class NamedLine(NamedTuple):
     name: str
 
 
+class Arguments(NamedTuple):
+    """Arguments of events: the position of each event, and (name, kind, value) with ids of texts."""
+
+    position: Ints
+    key: Ints
+    kind: Ints
+    value: Ints
+
+
 def one(value: int) -> Ints:
     """An array of one number."""
     return np.array([value], np.int64)
 
 
 class MessageReader:
-    """Reads texts and names from a file's bytes; `texts` collects them."""
+    """Reads texts and names from a file's bytes; `texts` collects them, `renamed` replaces some of them."""
 
-    def __init__(self, data: Bytes) -> None:
+    def __init__(self, data: Bytes, renamed: Mapping[bytes, bytes] = MappingProxyType({})) -> None:
         self.data = data
+        self.renamed = renamed
         self.texts = Texts([])
 
     def interned(self, starts: Ints, sizes: Ints) -> Ints:
@@ -59,7 +69,7 @@ class MessageReader:
         )
 
     def _text(self, text: bytes) -> int:
-        return self.texts.add(_RENAMED.get(text, text).decode("utf-8", "replace"))
+        return self.texts.add(self.renamed.get(text, text).decode("utf-8", "replace"))
 
     def decimal(self, numbers: Ints) -> Ints:
         """Ids of numbers written as texts."""

@@ -1,7 +1,7 @@
 """A streaming trace viewer's table (`.SSTABLE`, `.tracetable`) → the same raw events as from a trace.json.
 
     key                                 value
-    /trace                              Trace: 1 map of devices, 8 map of texts by fixed64
+    /trace                              Trace: 1 map of devices, 7 number of events, 8 map of texts by fixed64
     zoom level, time (8 bytes), serial  TraceEvent: 1 device, 2 resource, 3 name or 12 text of a name, 5 group,
                                         7 duration (ps), 8 arguments, 9 flow, 10 its part
                                         (1 start, 2 middle, 3 end)
@@ -23,8 +23,8 @@ import numpy.typing as npt
 
 from tb_tpuprof.errors import TraceFormatError
 from tb_tpuprof.ingest.chrome.decoder import EventFile, trace_of
-from tb_tpuprof.ingest.chrome.events import DECODED_ARGUMENTS, MAX_EVENTS, RawEvents, times_of
-from tb_tpuprof.ingest.chrome.message_reader import MessageReader, Values, one
+from tb_tpuprof.ingest.chrome.events import DECODED_ARGUMENTS, MAX_EVENTS, RawEvents, Texts, times_of
+from tb_tpuprof.ingest.chrome.message_reader import Arguments, MessageReader, Values, one
 from tb_tpuprof.ingest.storage.leveldb import Entries, Table
 from tb_tpuprof.ingest.storage.table_source import (
     EVENT_KEY_BYTES,
@@ -52,7 +52,7 @@ Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
 _NAME, _GROUP, _DURATION, _RAW_DATA, _FLOW, _FLOW_PART, _NAME_REF = 3, 5, 7, 8, 9, 10, 12
 _FIELDS = (1, 2, _NAME, _GROUP, _DURATION, _RAW_DATA, _FLOW, _FLOW_PART, _NAME_REF)
-_NAME_TABLE, _ARGUMENTS = 8, 2
+_N_EVENTS, _NAME_TABLE, _ARGUMENTS = 7, 8, 2
 _START, _MIDDLE, _END = 1, 2, 3
 _MOST_PS = 2**61
 # The viewer names planes "host /device:GPU:0".
@@ -63,8 +63,19 @@ def decode_table(data: Bytes, path: str, host: str, source: TraceSource) -> Trac
     """Decode a whole file. Raises TraceFormatError if its index or its description of devices is damaged, or
     if it contains too many events.
     """
-    table = Table(data, path)
-    own = table.entries()
+    reader = _reader(data, path)
+    return trace_of(reader.raw(), EventFile(reader.data, path, host, source, reader.arguments_at))
+
+
+def table_arguments(data: Bytes, path: str) -> tuple[Texts, Arguments]:
+    """(texts, all arguments) of a whole file's events. Raises as `decode_table` does."""
+    reader = _reader(data, path)
+    arguments = reader.all_arguments()
+    return reader.texts, arguments
+
+
+def _reader(data: Bytes, path: str) -> _Reader:
+    own = Table(data, path).entries()
     described = next((row for key in METADATA_KEYS if (row := own.row_of(key)) >= 0), -1)
     if described < 0:
         raise TraceFormatError(
@@ -83,9 +94,7 @@ def decode_table(data: Bytes, path: str, host: str, source: TraceSource) -> Trac
         )
     second = argument_table(path)
     entries = own if second is None else _joined(own, second.entries())
-    reader = _Reader(entries, len(own.keys), described)
-    raw = reader.raw()
-    return trace_of(raw, EventFile(entries.data, path, host, source, reader.arguments_at))
+    return _Reader(entries, len(own.keys), described)
 
 
 def _joined(own: Entries, others: Entries) -> Entries:
@@ -134,8 +143,7 @@ class _Reader(MessageReader):
 
     def raw(self) -> RawEvents:
         """The events, ends of async ones, and a metadata event for each device and resource with a name."""
-        values, sizes, _, broken = spans(self.data, self.starts, self.sizes, np.array(_FIELDS, np.int64))
-        events = _Events(dict(zip(_FIELDS, values.T, strict=True)), dict(zip(_FIELDS, sizes.T, strict=True)))
+        events, broken = self._fields()
         n = len(self.starts)
         start = self._times()
         duration = events.value(_DURATION)
@@ -163,10 +171,52 @@ class _Reader(MessageReader):
         columns["flags"][:last] = np.where(is_timed, flags, 0)[rows]
         added = self.with_names(self._values(events, phase), columns, names, last)
         times = times_of(columns)
-        n_left_out = int((~times.usable[:n]).sum()) + self.entries.n_damaged
         return RawEvents(
-            columns, added, self.texts, {}, times.start_ps, times.usable, 0, -1, n_left_out, times.n_moved
-        )  # fmt: skip
+            columns,
+            added,
+            self.texts,
+            {},
+            times.start_ps,
+            times.usable,
+            0,
+            -1,
+            int((~times.usable[:n]).sum()),
+            times.n_moved,
+            self.entries.n_damaged,
+            self._left_out(n),
+        )
+
+    def _left_out(self, n: int) -> tuple[str, ...]:
+        """A note if the table's own count of events exceeds that of its entries."""
+        values, sizes, _, _ = spans(self.data, one(self.span[0]), one(self.span[1]), one(_N_EVENTS))
+        n_lacking = int(values[0, 0]) - n if int(sizes[0, 0]) == 0 else 0
+        if n_lacking <= 0 or self.entries.n_damaged:
+            return ()
+        return (
+            f"The table lacks {n_lacking:,} events of the profile that it was made from: viewers leave out "
+            "those beyond the 256th at one time.",
+        )
+
+    def all_arguments(self) -> Arguments:
+        """All arguments of all events, with their groups."""
+        events, _ = self._fields()
+        owner, key, kind, value = self.arguments(*self._raw_data(events))
+        grouped = np.flatnonzero(events.has(_GROUP))
+        group = np.full(len(grouped), self.texts.add("group_id"))
+        return Arguments(
+            self.starts[np.concatenate((owner, grouped))],
+            np.concatenate((key, group)),
+            np.concatenate((kind, np.full(len(grouped), schema.INT))),
+            np.concatenate((value, events.number[_GROUP][grouped])),
+        )
+
+    def _fields(self) -> tuple[_Events, npt.NDArray[np.uint8]]:
+        """The events' fields, and whether each message is malformed."""
+        values, sizes, _, broken = spans(self.data, self.starts, self.sizes, np.array(_FIELDS, np.int64))
+        return (
+            _Events(dict(zip(_FIELDS, values.T, strict=True)), dict(zip(_FIELDS, sizes.T, strict=True))),
+            broken,
+        )
 
     def arguments_at(self, position: int) -> dict[str, str | int | float]:
         """The arguments of the event whose message is at a position."""
@@ -267,11 +317,10 @@ class _Reader(MessageReader):
         is_real = value_sizes[:, 3] == 8
         value[is_real] = self._fixed(values[is_real, 3], value_sizes[is_real, 3]).view(np.int64)
         kind[is_real] = schema.DOUBLE
-        text = np.where(
-            value_sizes[:, 5] == 8,
-            self._referred(self._fixed(values[:, 5], value_sizes[:, 5])),
-            self.interned(values[:, 1], value_sizes[:, 1]),
-        )
+        text = self.interned(values[:, 1], value_sizes[:, 1])
+        text[(text < 0) & (value_sizes[:, 1] == 0)] = self.texts.add("")
+        is_ref = value_sizes[:, 5] == 8
+        text[is_ref] = self._referred(self._fixed(values[is_ref, 5], value_sizes[is_ref, 5]))
         has_text = text >= 0
         value[has_text], kind[has_text] = text[has_text], schema.TEXT
         chosen = np.flatnonzero((kind > 0) & (key >= 0))

@@ -12,6 +12,8 @@ its arguments cannot be located.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,10 +21,10 @@ import numpy.typing as npt
 
 from tb_tpuprof.errors import TraceFormatError
 from tb_tpuprof.ingest.chrome.decoder import EventFile, trace_of
-from tb_tpuprof.ingest.chrome.events import DECODED_ARGUMENTS, MAX_EVENTS, RawEvents, times_of
-from tb_tpuprof.ingest.chrome.message_reader import MessageReader, one
+from tb_tpuprof.ingest.chrome.events import DECODED_ARGUMENTS, MAX_EVENTS, RawEvents, Texts, times_of
+from tb_tpuprof.ingest.chrome.message_reader import Arguments, MessageReader, one
 from tb_tpuprof.ingest.storage.source import event_arguments
-from tb_tpuprof.native import fields, parts, spans
+from tb_tpuprof.native import fields, parts, repeated, spans
 from tb_tpuprof.native.machine_memory import max_events
 from tb_tpuprof.native.plain.json_events import COLUMNS, HAS_ARGS, HAS_DURATION, HAS_TIME, VALUE_COLUMNS
 from tb_tpuprof.trace import schema
@@ -35,6 +37,8 @@ _EVENTS, _ARGUMENTS = 4, 11
 _EVENT_TAG = _EVENTS << 3 | 2
 _MOST_PS = 2**61
 _MOST_HEADER_BYTES = 11
+# TensorFlow 2.1's names of arguments → those of trace.json and the analyses.
+_RENAMED = {b"long name": b"long_name"}
 
 
 def decode_trace_events(data: Bytes, path: str, host: str, source: TraceSource) -> Trace:
@@ -50,7 +54,7 @@ def decode_trace_events(data: Bytes, path: str, host: str, source: TraceSource) 
             f"contains {n_events:,} events, more than fit into this machine's memory",
             "Profile for a shorter time.",
         )
-    raw = _Reader(data, starts, sizes).raw()
+    raw = _Reader(data, starts, sizes, _RENAMED).raw()
     if raw.bad >= 0 and not len(starts):
         raise TraceFormatError(path, raw.bad, "is cut off or damaged")
     return trace_of(
@@ -65,11 +69,25 @@ def decode_trace_events(data: Bytes, path: str, host: str, source: TraceSource) 
     )
 
 
+def trace_event_arguments(data: Bytes) -> tuple[Texts, Arguments]:
+    """(texts, all arguments) of a whole file's events."""
+    _, starts, sizes = parts(data, one(0), one(len(data)), _EVENTS)
+    reader = _Reader(data, starts, sizes)
+    arguments = reader.arguments()
+    return reader.texts, arguments
+
+
 class _Reader(MessageReader):
     """Builds columns of all events and of the names of devices and resources."""
 
-    def __init__(self, data: Bytes, starts: Ints, sizes: Ints) -> None:
-        super().__init__(data)
+    def __init__(
+        self,
+        data: Bytes,
+        starts: Ints,
+        sizes: Ints,
+        renamed: Mapping[bytes, bytes] = MappingProxyType({}),
+    ) -> None:
+        super().__init__(data, renamed)
         self.starts = starts
         self.sizes = sizes
 
@@ -94,7 +112,7 @@ class _Reader(MessageReader):
         columns["pid"][:n], columns["tid"][:n] = self.decimal(device), self.decimal(resource)
         columns["phase"][:n] = ord("X")
         columns["flags"][:n] = np.where(is_timed, HAS_TIME | HAS_DURATION | HAS_ARGS, 0)
-        values = self.with_names(self._arguments(), columns, names, n)
+        values = self.with_names(self._decoded_arguments(), columns, names, n)
         times = times_of(columns)
         _, bad = fields(self.data, 0, len(self.data))
         n_left_out = int((~times.usable[:n]).sum())
@@ -120,17 +138,29 @@ class _Reader(MessageReader):
         )
         return positions
 
-    def _arguments(self) -> dict[str, npt.NDArray[Any]]:
-        """The arguments that analyses read, as texts."""
-        offsets, starts, sizes = parts(self.data, self.starts, self.sizes, _ARGUMENTS)
-        positions, span_sizes, _, _ = spans(self.data, starts, sizes, np.array([1, 2], np.int64))
-        owner = np.repeat(np.arange(len(self.starts), dtype=np.int64), np.diff(offsets))
-        key = self.interned(positions[:, 0], span_sizes[:, 0])
+    def arguments(self) -> Arguments:
+        """All arguments of all events, which are texts."""
+        owner, key, positions, sizes = self._pairs()
+        value = self.interned(positions, sizes)
+        value[value < 0] = self.texts.add("")
+        return Arguments(self._positions()[owner], key, np.full(len(key), schema.TEXT), value)
+
+    def _decoded_arguments(self) -> dict[str, npt.NDArray[Any]]:
+        """The arguments that analyses read."""
+        owner, key, positions, sizes = self._pairs()
         is_decoded = np.isin(key, [self.texts.find(name) for name in DECODED_ARGUMENTS])
-        value = self.interned(positions[is_decoded, 1], span_sizes[is_decoded, 1])
+        value = self.interned(positions[is_decoded], sizes[is_decoded])
         kind = np.full(len(value), schema.TEXT)
         columns = {"value": value, "event": owner[is_decoded], "key": key[is_decoded], "kind": kind}
         return {name: columns[name].astype(dtype) for name, dtype in VALUE_COLUMNS.items()}
+
+    def _pairs(self) -> tuple[Ints, Ints, Ints, Ints]:
+        """(event, name as id, position and size of the text) of all arguments."""
+        offsets, starts, sizes = parts(self.data, self.starts, self.sizes, _ARGUMENTS)
+        positions, span_sizes, _, _ = spans(self.data, starts, sizes, np.array([1, 2], np.int64))
+        owner = repeated(np.arange(len(self.starts), dtype=np.int64), np.diff(offsets))
+        key = self.interned(positions[:, 0], span_sizes[:, 0])
+        return owner, key, positions[:, 1], span_sizes[:, 1]
 
 
 def _message(data: Bytes, position: int) -> bytes:

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tb_tpuprof.ingest.storage.leveldb import MAGIC
+
 LEGACY, UNSUPPORTED = "legacy", "unsupported"
 
 
@@ -46,14 +48,11 @@ RIEGELI = FileKind(
     "This format cannot be opened yet. Profile without enable_continuous_profiling in advanced_configuration "
     "to get an .xplane.pb file.",
 )
-TABLE = FileKind(
-    "a trace viewer's cache (LevelDB table), which contains parts of a trace for fast drawing", _OPEN_TRACE
+ARGUMENTS = FileKind(
+    "the arguments of a trace viewer's table, without its events",
+    "Open the .SSTABLE file next to it, or the .xplane.pb file that both were made from.",
 )
-OLD_TABLE = FileKind(
-    "the event table of Cloud TPU's streaming trace viewer (capture_tpu_profile before TensorFlow 2.3)",
-    _AGAIN,
-    LEGACY,
-)
+NAME_INDEX = FileKind("an index of the names in a trace viewer's table", _OPEN_TRACE)
 MARKER = FileKind(
     "an empty event file, which tells TensorBoard that the folder contains profiles",
     "The profiles are next to it, in plugins/profile/<run>.",
@@ -74,7 +73,9 @@ SUMMARIES = FileKind("an intermediate result that another profile viewer stores 
 PERFETTO = FileKind(
     "a Perfetto trace", "Export it as Chrome trace JSON (traceconv json), or open it in ui.perfetto.dev."
 )
-OLD_TRACE = FileKind("a trace of TensorFlow 2.1 (Trace protobuf)", "")  # is opened, regardless of its name
+# Both are opened, regardless of the file's name.
+OLD_TRACE = FileKind("a trace of TensorFlow 2.1 (Trace protobuf)", "")
+TABLE = FileKind("a streaming trace viewer's table (LevelDB)", "")
 UNKNOWN = FileKind(
     "not a profile: it is neither an XSpace protobuf (.xplane.pb) nor Chrome trace JSON",
     "Choose the run's .xplane.pb or trace.json file. If it was one, copy it again in binary mode.",
@@ -87,8 +88,8 @@ _FEW = 8
 _BY_SUFFIX: tuple[tuple[str, FileKind], ...] = (
     (".xplane.riegeli", RIEGELI),
     (".riegeli", RIEGELI),
-    (".tracetable", OLD_TABLE),
-    (".SSTABLE", TABLE),
+    (".metadata.SSTABLE", ARGUMENTS),
+    (".trie.SSTABLE", NAME_INDEX),
     (".profile-empty", MARKER),
     (
         "NO_MODULE.hlo_proto.pb",
@@ -142,7 +143,6 @@ _MAGIC: tuple[tuple[bytes, FileKind], ...] = (
     ),
     (b"\xfd7zXZ\0", FileKind("packed with xz", "Unpack it (unxz), then open the plain file.")),
 )
-_TABLE_END = bytes.fromhex("57fb808b247547db")
 
 
 def kind_of_name(path: str) -> FileKind | None:
@@ -163,7 +163,7 @@ def kind_of_name(path: str) -> FileKind | None:
 
 def kind_of_bytes(head: bytes, tail: bytes) -> FileKind | None:
     """The kind of a file with these first and last bytes, None if they do not identify it."""
-    if tail.endswith(_TABLE_END):
+    if tail.endswith(MAGIC):
         return TABLE
     if _is_reencoded(head):
         return REENCODED

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from tb_tpuprof.errors import ProfilerError, StorageError
 from tb_tpuprof.ingest.storage.files import file_state, read_file
-from tb_tpuprof.ingest.storage.leveldb import Entries, Table
+from tb_tpuprof.ingest.storage.leveldb import Table
 from tb_tpuprof.ingest.storage.source import FileSource, Value
 from tb_tpuprof.trace.trace import Trace
 from tb_tpuprof.trace.wire import read_fields
@@ -113,5 +113,9 @@ def _texts_of(table: Table) -> Callable[[int], str | None]:
 
 def _described(table: Table) -> bytes:
     """The Trace message of a table."""
-    entries: Entries = table.entries_at(0)
-    return next((entries.value(row) for key in METADATA_KEYS if (row := entries.row_of(key)) >= 0), b"")
+    for key in METADATA_KEYS:
+        entries = table.entries_near(key)
+        row = entries.row_of(key)
+        if row >= 0:
+            return entries.value(row)
+    return b""

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from tb_tpuprof.errors import NotATrace
 from tb_tpuprof.ingest.storage import kinds
 from tb_tpuprof.ingest.storage.files import FileBytes, FileState, file_state, is_chrome_trace, read_file
-from tb_tpuprof.ingest.storage.runs import host_of, is_program
+from tb_tpuprof.ingest.storage.runs import host_of, is_program, is_saved_page
 from tb_tpuprof.ingest.storage.source import (
     BytesSource,
     FileSource,
@@ -40,8 +40,8 @@ def open_trace(path: str, is_outline: bool = False, stats: frozenset[str] | None
     moment. `stats`: the stats of an XSpace's events to decode instead of those that analyses read.
     """
     state = file_state(path)
-    if is_program(path):
-        # A run of programs only: a trace without events, with its programs in the same folder.
+    if is_program(path) or is_saved_page(path):
+        # A run of programs or saved pages only: a trace without events, with programs in the same folder.
         return _decoded(
             FileBytes(np.frombuffer(_NO_EVENTS, np.uint8)), path, host_of(path), FileSource(state)
         )

@@ -10,10 +10,12 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tb_tpuprof.ingest.storage.leveldb import MAGIC
+from tb_tpuprof.ingest.storage.run_info import LEGACY
 
-LEGACY, UNSUPPORTED = "legacy", "unsupported"
+UNSUPPORTED = "unsupported"
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,18 @@ _PAGES = {
     "tf_data_bottleneck_analysis": "tf.data analysis page",
     "framework_op_stats": "table of framework operations",
 }
-_PAGE = re.compile(rf"(^|\.)({'|'.join(_PAGES)})\.(json|pb)(\.gz)?$")
+_PAGE = re.compile(rf"(?:^|(?P<host>.*)\.)(?P<page>{'|'.join(_PAGES)})\.(?P<form>json|pb)(?:\.gz)?$")
+_READ_PAGES = {
+    ("overview_page", "json"),
+    ("overview_page", "pb"),
+    ("input_pipeline", "json"),
+    ("input_pipeline", "pb"),
+    ("tensorflow_stats", "pb"),
+    ("kernel_stats", "pb"),
+    ("pod_viewer", "json"),
+    ("op_profile", "json"),
+    ("memory_profile", "json"),
+}
 RIEGELI = FileKind(
     "a stream of profile pieces (Riegeli records), which JAX writes with continuous profiling",
     "This format cannot be opened yet. Profile without enable_continuous_profiling in advanced_configuration "
@@ -145,13 +158,31 @@ _MAGIC: tuple[tuple[bytes, FileKind], ...] = (
 )
 
 
+class PageName(NamedTuple):
+    """A file that a page was saved in: its host, the page, its title, and whether it can be read."""
+
+    host: str
+    page: str
+    title: str
+    is_read: bool
+
+
+def page_of_name(path: str) -> PageName | None:
+    """The saved page that a file's name names; None for any other file."""
+    match = _PAGE.fullmatch(os.path.basename(path))
+    if match is None:
+        return None
+    page = match["page"]
+    return PageName(match["host"] or "", page, _PAGES[page], (page, match["form"]) in _READ_PAGES)
+
+
 def kind_of_name(path: str) -> FileKind | None:
     """The kind of a file with that name; None for traces and unknown names."""
     name = os.path.basename(path)
-    page = _PAGE.search(name)
+    page = page_of_name(name)
     if page:
         what = (
-            f"the finished {_PAGES[page[2]]} of an older profiler, which saved pages in addition to the "
+            f"the finished {page.title} of an older profiler, which saved pages in addition to the "
             "trace or instead of it"
         )
         return FileKind(what, f"It cannot be opened here. {_AGAIN}", LEGACY)
@@ -183,7 +214,7 @@ def _is_reencoded(head: bytes) -> bool:
 
 def without_trace(names: Iterable[str]) -> tuple[str, str]:
     """(state, message) of a run whose folder has these files but no trace. The message says what they are and
-    what to do, the oldest formats last.
+    what to do.
     """
     named = [(name, kind) for name in sorted(names) if (kind := kind_of_name(name))]
     if not named:
@@ -191,16 +222,16 @@ def without_trace(names: Iterable[str]) -> tuple[str, str]:
             "This run's folder contains no .xplane.pb or .trace.json file. The capture may have failed or is "
             "still being written."
         )
-    pages = [_PAGES[page[2]] for name, _ in named if (page := _PAGE.search(name))]
-    others = {kind: name for name, kind in reversed(named) if not _PAGE.search(name)}
+    pages = [page.title for name, _ in named if (page := page_of_name(name))]
+    others = {kind: name for name, kind in reversed(named) if not page_of_name(name)}
     if pages and not others:
         listed = ", ".join(dict.fromkeys(pages))
         return (
-            LEGACY,
-            f"This run's folder contains no trace, only finished pages of an older profiler ({listed}), "
-            f"which cannot be opened. {_AGAIN}",
+            UNSUPPORTED,
+            f"This run's folder contains no trace, only finished pages of an older profiler ({listed}) in a "
+            f"format that is not known. {_AGAIN}",
         )
-    other_kinds = sorted(others, key=lambda kind: (kind.state == LEGACY, others[kind]))
+    other_kinds = sorted(others, key=lambda kind: others[kind])
     descriptions = " ".join(f"{others[kind]} is {kind.what}." for kind in other_kinds[:2])
     return other_kinds[
         0

@@ -8,7 +8,8 @@
 <logdir>/**/plugins/profile/<session>/<name>.json[.gz]           a Chrome trace; read if nothing else is there
 <logdir>/**/<folder>/<worker>[.<timestamp>].pt.trace.json[.gz]   PyTorch's profiler; run <folder>
 <logdir>/**/<folder>/<host>.xplane.pb[.gz]                       a copied trace; run <folder>
-<logdir>/**/plugins/profile/<session>/<program>.hlo_proto.pb     without a trace: a run of programs only
+<logdir>/**/plugins/profile/<session>/<host>.<page>.json|pb      without a trace: a run of saved pages only
+<logdir>/**/plugins/profile/<session>/<program>.hlo_proto.pb     without both: a run of programs only
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from typing import NamedTuple
 from tb_tpuprof.errors import LogDirectory, NotATrace, RunNotFound, StorageError
 from tb_tpuprof.ingest.storage import joining
 from tb_tpuprof.ingest.storage.files import file_state, filesystem, is_url, storage_errors
-from tb_tpuprof.ingest.storage.kinds import kind_of_name, without_trace
-from tb_tpuprof.ingest.storage.run_info import HostFile, RunInfo
+from tb_tpuprof.ingest.storage.kinds import kind_of_name, page_of_name, without_trace
+from tb_tpuprof.ingest.storage.run_info import HLO, LEGACY, OK, HostFile, RunInfo
 
 XPLANE_SUFFIXES = (".xplane.pb", ".xplane.pb.gz", ".xspace.pb", ".xspace.pb.gz")
 PYTORCH_SUFFIXES = (".pt.trace.json", ".pt.trace.json.gz")
@@ -60,6 +61,10 @@ PROGRAMS_ONLY = (
     "graph viewer show what the compiler planned. "
     "Capture a profile, or copy the .xplane.pb files here, to see what ran and for how long."
 )
+PAGES_ONLY = (
+    "This run contains no trace, only finished pages that an older profiler saved. Saved pages shows what they "
+    "state; there is no timeline, and nothing can be computed again. Profile the job again for more."
+)
 _SESSION_TIME = re.compile(r"^(\d{4})[_-](\d\d)[_-](\d\d)[_-](\d\d)[_-](\d\d)[_-](\d\d)")
 _TIMESTAMP = re.compile(r"\.\d{10,}$")
 _MAX_FOLDERS = 200_000
@@ -83,7 +88,8 @@ def host_of(path: str) -> str:
         if name.endswith(suffix):
             host = name[: -len(suffix)]
             return (_TIMESTAMP.sub("", host) if suffix in PYTORCH_SUFFIXES else host) or NO_NAME
-    return re.sub(r"\.json(\.gz)?$", "", name) or NO_NAME
+    page = page_of_name(name)
+    return (page.host if page else re.sub(r"\.json(\.gz)?$", "", name)) or NO_NAME
 
 
 def _is_trace(name: str) -> bool:
@@ -99,6 +105,12 @@ def _is_loose(name: str) -> bool:
 def is_program(path: str) -> bool:
     """Whether a file contains the HLO of a program."""
     return path.endswith(HLO_SUFFIX) and os.path.basename(path) != NO_MODULE + HLO_SUFFIX
+
+
+def is_saved_page(path: str) -> bool:
+    """Whether a file is a page that an older profiler saved and that can be read."""
+    page = page_of_name(path)
+    return page is not None and page.is_read
 
 
 def find_runs(logdir: str) -> list[RunInfo]:
@@ -196,11 +208,11 @@ def _open_one(run_dir: str) -> RunInfo:
 
 def _of_file(path: str, size_bytes: int, mtime_ns: int) -> RunInfo:
     kind = kind_of_name(path)
-    if kind is not None:
+    if kind is not None and not is_saved_page(path):
         raise NotATrace(path, kind.what, kind.remedy)
     host = host_of(path)
     run = _info(host, path, [HostFile(host, path, size_bytes, mtime_ns)], mtime_ns, [])
-    if run.state != "hlo":
+    if run.state != HLO:
         return run
     title = os.path.basename(path).removesuffix(HLO_SUFFIX)
     return replace(run, name=title or NO_NAME, message=PROGRAM_ONLY)
@@ -292,7 +304,7 @@ def _matters(name: str) -> bool:
 
 def _of_entries(name: str, path: str, entries: list[_Entry], folder_time: Callable[[], int]) -> RunInfo:
     """The run made of a folder's files. If no file has a time, the folder's own time counts."""
-    files, perfetto, programs, others = [], [], [], []
+    files, perfetto, pages, programs, others = [], [], [], [], []
     newest = 0
     for entry in entries:
         file = HostFile(host_of(entry.name), entry.path, entry.size_bytes, entry.mtime_ns)
@@ -303,9 +315,11 @@ def _of_entries(name: str, path: str, entries: list[_Entry], folder_time: Callab
             programs.append(replace(file, host=NO_HOST))
         elif entry.name == _PERFETTO:
             perfetto.append(file)
+        elif is_saved_page(entry.name):
+            pages.append(file)
         elif entry.name.endswith(_ANY_JSON) and kind_of_name(entry.name) is None:
             others.append(file)
-    files = files or perfetto or _of_programs(programs) or others
+    files = files or perfetto or _of_pages(pages) or _of_programs(programs) or others
     newest = newest or max((file.mtime_ns for file in files), default=0) or folder_time()
     return _info(name, path, files, newest, [entry.name for entry in entries])
 
@@ -326,9 +340,11 @@ def _run_name(logdir: str, path: str) -> str:
 
 def _info(name: str, path: str, files: list[HostFile], newest_ns: int, names: list[str]) -> RunInfo:
     ordered = tuple(sorted(_one_per_host(files), key=lambda file: _natural(file.host)))
-    state, message = "ok", ""
+    state, message = OK, ""
     if any(file.host == NO_HOST and is_program(file.path) for file in files):
-        state, message = "hlo", PROGRAMS_ONLY
+        state, message = HLO, PROGRAMS_ONLY
+    elif ordered and is_saved_page(ordered[0].path):
+        state, message = LEGACY, PAGES_ONLY
     elif not files:
         state, message = without_trace(names)
     elif not any(file.size_bytes for file in files):
@@ -350,14 +366,22 @@ def _why_empty(files: list[HostFile]) -> str:
 
 
 def _of_programs(programs: list[HostFile]) -> list[HostFile]:
-    """One file that represents all programs: the largest, with the size of all and the time of the newest.
-    Empty if there are none.
+    """One file that represents all: the largest, with the size of all and the time of the newest. Empty if
+    there are none.
     """
     if not programs:
         return []
     largest = max(programs, key=lambda file: (file.size_bytes, file.path))
     size, newest = sum(file.size_bytes for file in programs), max(file.mtime_ns for file in programs)
     return [replace(largest, size_bytes=size, mtime_ns=newest)]
+
+
+def _of_pages(pages: list[HostFile]) -> list[HostFile]:
+    """A file for each host: its largest page, with the size of all and the time of the newest."""
+    by_host: dict[str, list[HostFile]] = {}
+    for file in pages:
+        by_host.setdefault(file.host, []).append(file)
+    return [replace(_of_programs(listed)[0], host=host) for host, listed in by_host.items()]
 
 
 def _one_per_host(files: list[HostFile]) -> list[HostFile]:

@@ -47,7 +47,7 @@ def test_legacy_and_empty_runs_are_listed_with_a_message(tmp_path: Path) -> None
     make_run(tmp_path, "nothing", "notes.txt")
     found = {run.name: run for run in find_runs(str(tmp_path))}
     assert found["old"].state == "legacy"
-    assert "older profiler" in found["old"].message
+    assert "an older profiler saved" in found["old"].message
     assert found["nothing"].state == "empty"
     assert found["nothing"].message
 

@@ -203,10 +203,10 @@ def test_bad_requests_are_told_what_is_wrong(
 def test_files_of_another_kind_are_named(ask: Asking, logdir: Path) -> None:
     folder = logdir / "plugins" / "profile" / "wrong"
     folder.mkdir(parents=True)
-    (folder / "h.tracetable").write_bytes(b"x")
+    (folder / "h.trie.SSTABLE").write_bytes(b"x")
     listed = {run["run"]: run for run in json.loads(ask("/runs").data)["runs"]}
-    assert listed["wrong"]["state"] == "legacy"
-    assert "Cloud TPU" in listed["wrong"]["message"]
+    assert listed["wrong"]["state"] == "unsupported"
+    assert "index of the names" in listed["wrong"]["message"]
     assert ask("/data/overview_page", run="wrong").status_code == 409
     (folder / "h.xplane.pb").write_bytes(OPERATIONS)
     answer = ask("/data/overview_page", run="wrong")

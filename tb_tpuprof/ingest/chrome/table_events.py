@@ -140,6 +140,7 @@ class _Reader(MessageReader):
         self.rows = np.flatnonzero(is_event)
         self.starts, self.sizes = entries.starts[self.rows], entries.sizes[self.rows]
         self.refs, self.ref_texts = self._name_table()
+        self._raw_spans = np.zeros(0, np.int64), np.zeros(0, np.int64)
 
     def raw(self) -> RawEvents:
         """The events, ends of async ones, and a metadata event for each device and resource with a name."""
@@ -220,8 +221,10 @@ class _Reader(MessageReader):
 
     def arguments_at(self, position: int) -> dict[str, str | int | float]:
         """The arguments of the event whose message is at a position."""
-        row = self.rows[int(np.searchsorted(self.starts, position))]
-        return arguments_of(self.entries.value(int(row)), self._text_of)
+        i = int(np.searchsorted(self.starts, position))
+        start, size = int(self._raw_spans[0][i]), int(self._raw_spans[1][i])
+        raw_data = self.data[start : start + size].tobytes()
+        return arguments_of(self.entries.value(int(self.rows[i])), raw_data, self._text_of)
 
     def _text_of(self, ref: int) -> str | None:
         i = int(np.searchsorted(self.refs, np.uint64(ref)))
@@ -264,7 +267,8 @@ class _Reader(MessageReader):
 
     def _values(self, events: _Events, phase: npt.NDArray[np.uint8]) -> Values:
         """The arguments that analyses read, all arguments of counters, groups of events, and flows."""
-        owner, key, kind, value = self.arguments(*self._raw_data(events))
+        self._raw_spans = self._raw_data(events)
+        owner, key, kind, value = self.arguments(*self._raw_spans)
         decoded = [i for name in DECODED_ARGUMENTS if (i := self.texts.find(name)) >= 0]
         is_kept = np.isin(key, decoded) | (phase[owner] == ord("C"))
         grouped = np.flatnonzero(events.has(_GROUP))
@@ -306,7 +310,7 @@ class _Reader(MessageReader):
         values, value_sizes, _, _ = spans(self.data, starts, sizes, one(_ARGUMENTS))
         listed, listed_sizes = values[:, 0], np.maximum(value_sizes[:, 0], 0)
         offsets, starts, sizes = parts(self.data, np.where(listed_sizes > 0, listed, 0), listed_sizes, 1)
-        owner = repeated(np.arange(len(listed), dtype=np.int64), np.diff(offsets))
+        owner = repeated(np.arange(len(listed), dtype=np.int32), np.diff(offsets))
         values, value_sizes, _, _ = spans(self.data, starts, sizes, np.arange(1, 7))
         key = self.interned(values[:, 0], value_sizes[:, 0])
         value, kind = np.zeros(len(key), np.int64), np.zeros(len(key), np.int64)
@@ -324,7 +328,7 @@ class _Reader(MessageReader):
         has_text = text >= 0
         value[has_text], kind[has_text] = text[has_text], schema.TEXT
         chosen = np.flatnonzero((kind > 0) & (key >= 0))
-        return owner[chosen], key[chosen], kind[chosen], value[chosen]
+        return owner[chosen].astype(np.int64), key[chosen], kind[chosen], value[chosen]
 
 
 def _phases(events: _Events) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:

@@ -158,7 +158,7 @@ class _Reader(MessageReader):
         """(event, name as id, position and size of the text) of all arguments."""
         offsets, starts, sizes = parts(self.data, self.starts, self.sizes, _ARGUMENTS)
         positions, span_sizes, _, _ = spans(self.data, starts, sizes, np.array([1, 2], np.int64))
-        owner = repeated(np.arange(len(self.starts), dtype=np.int64), np.diff(offsets))
+        owner = repeated(np.arange(len(self.starts), dtype=np.int32), np.diff(offsets))
         key = self.interned(positions[:, 0], span_sizes[:, 0])
         return owner, key, positions[:, 1], span_sizes[:, 1]
 

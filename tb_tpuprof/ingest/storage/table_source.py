@@ -31,13 +31,14 @@ class TableSource(FileSource):
         row = block.row_at(position)
         if row < 0:
             return []
-        message = block.value(row)
-        if not _raw_data(message):
-            second = argument_table(self.state.path)
-            others = second.entries_near(block.key(row)) if second else block
-            row = others.row_of(block.key(row))
-            message += others.value(row) if second and row >= 0 else b""
-        return list(arguments_of(message, _texts_of(table)).items())
+        message, key = block.value(row), block.key(row)
+        raw_data = raw_data_of(message)
+        second = None if raw_data else argument_table(self.state.path)
+        if second:
+            others = second.entries_near(key)
+            row = others.row_of(key)
+            raw_data = raw_data_of(others.value(row)) if row >= 0 else b""
+        return list(arguments_of(message, raw_data, _texts_of(table)).items())
 
 
 def argument_table(path: str) -> Table | None:
@@ -51,15 +52,17 @@ def argument_table(path: str) -> Table | None:
         return None
 
 
-def arguments_of(message: bytes, text_of: Callable[[int], str | None]) -> dict[str, Value]:
-    """The arguments of an event's message, its group first. `text_of`: the text that a number refers to."""
+def arguments_of(
+    message: bytes, raw_data: bytes, text_of: Callable[[int], str | None]
+) -> dict[str, Value]:
+    """The arguments of an event, its group first. `text_of`: the text that a number refers to."""
     arguments: dict[str, Value] = {}
     for number, wire, value in read_fields(message):
         if number == _GROUP and wire == 0 and isinstance(value, int):
             arguments["group_id"] = value - 2**64 if value >= 2**63 else value
     listed = [
         argument
-        for number, wire, arguments_message in read_fields(_raw_data(message))
+        for number, wire, arguments_message in read_fields(raw_data)
         if number == 2 and wire == 2 and isinstance(arguments_message, bytes)
         for number_of_argument, _, argument in read_fields(arguments_message)
         if number_of_argument == 1 and isinstance(argument, bytes)
@@ -71,7 +74,8 @@ def arguments_of(message: bytes, text_of: Callable[[int], str | None]) -> dict[s
     return arguments
 
 
-def _raw_data(message: bytes) -> bytes:
+def raw_data_of(message: bytes) -> bytes:
+    """The field of an event's message that has its arguments, empty if absent."""
     values = [value for number, wire, value in read_fields(message) if number == _RAW_DATA and wire == 2]
     return values[-1] if values and isinstance(values[-1], bytes) else b""
 

@@ -29,15 +29,19 @@ from tb_tpuprof.tools.saved_pages.tables import (
 )
 from tb_tpuprof.tools.spec import ColumnSpec, Filled, TableSpec, fill_scalars, known_texts
 from tb_tpuprof.tools.tool import Tool
-from tb_tpuprof.units import format_duration, format_fraction
+from tb_tpuprof.units import format_fraction, format_time
 
 Pages = Sequence[tuple[PageFile, SavedPage]]
-_HAS_TRACE = "This run has a trace: all other pages compute from it what saved pages state."
+_HAS_TRACE = "the run has a trace, from which the other pages compute their numbers."
+_NO_PAGES = "the run contains no pages that an older profiler saved."
 _INPUT_BOUND = 0.2  # of the step: the share from which the input is named as the problem
 
 
 def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     """The pages of these hosts."""
+    lacking = available(session)
+    if not lacking:
+        raise ToolUnavailable(TOOL.name, lacking.reason, lacking.remedy)
     pages, failures = pages_of(session.info.path, hosts)
     if not pages:
         raise ToolUnavailable(TOOL.name, " ".join(failures) or _NO_PAGES, "Profile the job again.")
@@ -52,9 +56,6 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     return Payload(
         TOOL.name, session.run, hosts, tables, scalars, _verdict(pages, hosts, scalars), diagnostics
     )
-
-
-_NO_PAGES = "These hosts have no saved page."
 
 
 def _content(spec: TableSpec, pages: Pages) -> Table | None:
@@ -143,7 +144,7 @@ def _verdict(pages: Pages, hosts: tuple[str, ...], scalars: dict[str, Scalar]) -
     text = f"An older profiler saved {_joined(titles)} of {of_hosts} as finished pages, without a timeline."
     step_time, waiting = (scalars[name].value if name in scalars else None for name in _OF_STEPS)
     if step_time is not None:
-        text += f" A step took {format_duration(step_time)}"
+        text += f" A step took {format_time(step_time)}"
         text += f", {format_fraction(waiting)} of it waiting for input." if waiting is not None else "."
     details = tuple(dict.fromkeys(text for _, page in pages for text in page.statements))
     if waiting is None:
@@ -161,10 +162,12 @@ def _joined(titles: Sequence[str]) -> str:
 
 
 def available(session: Session) -> Availability:
-    """Only for runs without a trace."""
+    """Only for runs of saved pages."""
     if session.info.state == LEGACY:
         return Availability()
-    return Availability(_HAS_TRACE, "Choose another page.", "has a trace")
+    if session.info.has_trace:
+        return Availability(_HAS_TRACE, "Choose another page.", "has a trace")
+    return Availability(_NO_PAGES, "Choose another page.", "no pages")
 
 
 TOOL = Tool(

@@ -217,9 +217,7 @@ def _table_of_raw(trace: Trace, texts: Texts, arguments: Arguments) -> StatTable
         else np.zeros(len(arguments.position), np.bool_)
     )
     owner = order[place[is_event]].astype(np.int64)
-    return _table(
-        texts, owner, arguments.key[is_event], arguments.kind[is_event], arguments.value[is_event]
-    )
+    return _table(texts, owner, arguments.key[is_event], arguments.kind[is_event], arguments.value[is_event])
 
 
 def _table(texts: Texts, owner: Int64s, key: Int64s, kind: Int64s, value: Int64s) -> StatTable:

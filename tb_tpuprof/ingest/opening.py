@@ -1,8 +1,8 @@
 """A file or an XSpace in memory → its Trace.
 
-The content decides: Chrome trace JSON, TensorFlow's older Trace protobuf, a streaming trace viewer's table, or
-an XSpace, which the compiled decoder reads, or the protobuf runtime if nothing is compiled. Other files are
-refused with the name of their kind.
+The content decides: Chrome trace JSON, TensorFlow's older Trace protobuf, a streaming trace viewer's table,
+or an XSpace, which the compiled decoder reads, or the protobuf runtime if nothing is compiled. Other files
+are refused with the name of their kind.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def lacks_trace(tool: Declaration, session: Session) -> Availability:
     """Why a tool that needs a trace has nothing to show for a run that holds only programs or saved pages."""
     if tool.needs_trace and session.info.state == LEGACY:
         return Availability(
-            f"{tool.title} needs a trace, and this run holds only finished pages that an older profiler saved.",
+            f"{tool.title} needs a trace, and this run holds only finished pages of an older profiler.",
             "Saved pages shows what they state. Profile the job again to get a trace.",
             "no trace",
         )

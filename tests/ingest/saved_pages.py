@@ -40,7 +40,9 @@ OVERVIEW_JSON = json.dumps(
         ),
         STEP_TABLE,
         data_table(["host_id"], [], device_type="TPU v2", batch_size="1024"),
-        data_table(["tip_type", "link"], [["host", 'See <a href="https://x">the guide</a>'], ["doc", "Read"]]),
+        data_table(
+            ["tip_type", "link"], [["host", 'See <a href="https://x">the guide</a>'], ["doc", "Read"]]
+        ),
         {"cols": [], "rows": []},
         None,
     ]
@@ -71,7 +73,9 @@ POD_JSON = json.dumps(
                 {
                     "stepNum": 5,
                     "podStatsPerCore": {
-                        "0": core(0, totalDurationUs=100.5, highFlopsComputeUs=60, hostInfeedDurationUs=30.25),
+                        "0": core(
+                            0, totalDurationUs=100.5, highFlopsComputeUs=60, hostInfeedDurationUs=30.25
+                        ),
                         "3": core(1, totalDurationUs=110, highFlopsComputeUs=70, crsDurationUs=8),
                         "4": core(2, totalDurationUs=90, sendDurationUs=1, recvDurationUs=2),
                     },
@@ -127,7 +131,11 @@ MEMORY_JSON = json.dumps(
             "GPU_0_bfc": {
                 "profileSummary": {
                     "peakBytesUsageLifetime": "5000",
-                    "peakStats": {"peakBytesInUse": "4000", "heapAllocatedBytes": "3000", "fragmentation": 0.25},
+                    "peakStats": {
+                        "peakBytesInUse": "4000",
+                        "heapAllocatedBytes": "3000",
+                        "fragmentation": 0.25,
+                    },
                     "peakStatsTimePs": "77",
                     "memoryCapacity": "9000",
                 },
@@ -148,7 +156,9 @@ MEMORY_JSON = json.dumps(
                     {"snapshotIndex": "-1", "specialIndex": "0", "numOccurrences": "1"},
                     {"snapshotIndex": "2"},
                 ],
-                "specialAllocations": [{"tfOpName": "unused preallocated device memory", "allocationBytes": "900"}],
+                "specialAllocations": [
+                    {"tfOpName": "unused preallocated device memory", "allocationBytes": "900"}
+                ],
             },
             "cpu": {"profileSummary": {"peakStats": {"peakBytesInUse": "10"}}},
         }
@@ -161,20 +171,38 @@ def any_of(name: str, message: bytes) -> bytes:
 
 
 STEPS = [
-    any_of("PerGenericStepDetails", written((2, 1106.5), (3, 6.5), (6, 196.0), (8, 3.5), (9, 2.5), (11, 898.0))),
+    any_of(
+        "PerGenericStepDetails", written((2, 1106.5), (3, 6.5), (6, 196.0), (8, 3.5), (9, 2.5), (11, 898.0))
+    ),
     any_of("PerGenericStepDetails", written((1, 1), (3, 1.5), (6, 95.0), (11, 3.5), (12, 0.25))),
     any_of("PerGenericStepDetails", written((1, 2), (6, 50.0))),
 ]
 INPUT_PB = written(
     *((4, step) for step in STEPS),
     (5, written((2, 3201.5), (3, 203.0))),
-    (6, written((1, "Iterator::Map"), (2, 80), (3, 892.25), (4, 43.25), (5, 800.0), (6, 40.0), (7, "Preprocessing"))),
+    (
+        6,
+        written(
+            (1, "Iterator::Map"),
+            (2, 80),
+            (3, 892.25),
+            (4, 43.25),
+            (5, 800.0),
+            (6, 40.0),
+            (7, "Preprocessing"),
+        ),
+    ),
     (6, written((1, "Iterator::Batch"), (2, 3), (3, 1.5), (4, 1.0))),
     (
         7,
         written(
             (1, 'tune <a href="https://x">prefetch</a>'),
-            (2, any_of("BottleneckAnalysis", written((1, "host"), (2, "HIGHLY input-bound"), (3, "no"), (4, "")))),
+            (
+                2,
+                any_of(
+                    "BottleneckAnalysis", written((1, "host"), (2, "HIGHLY input-bound"), (3, "no"), (4, ""))
+                ),
+            ),
             (3, "Look at Section 3"),
         ),
     ),
@@ -197,7 +225,12 @@ STATS_PB = written(
     (
         4,
         written(
-            (1, written((1, 1), (2, "Device"), (3, "IDLE"), (4, "IDLE"), (5, 1), (6, 9223372036854.775), (8, 5.0))),
+            (
+                1,
+                written(
+                    (1, 1), (2, "Device"), (3, "IDLE"), (4, "IDLE"), (5, 1), (6, 9223372036854.775), (8, 5.0)
+                ),
+            ),
             (
                 1,
                 written(
@@ -214,7 +247,12 @@ STATS_PB = written(
                     (17, "Memory"),
                 ),
             ),
-            (1, written((2, "Host"), (3, "Dataset"), (4, "Iterator"), (5, 3), (6, 279.5), (8, 168.5), (12, 0.5))),
+            (
+                1,
+                written(
+                    (2, "Host"), (3, "Dataset"), (4, "Iterator"), (5, 3), (6, 279.5), (8, 168.5), (12, 0.5)
+                ),
+            ),
         ),
     ),
     (5, written((1, written((4, "without idle"))))),

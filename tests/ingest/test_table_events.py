@@ -218,9 +218,9 @@ def test_a_search_finds_the_arguments_of_all_events(tmp_path: Path) -> None:
     found = {(names[owner], name) for name in table.names() for owner in table.ints(name).owner.tolist()}
     assert {("memcpy", "offset"), ("train", "group_id"), ("fusion.3", "flops")} <= found
     offsets = argument(trace, "offset").ints("offset")
-    assert [(names[i], value) for i, value in zip(offsets.owner.tolist(), offsets.value.tolist(), strict=True)] == [
-        ("memcpy", -3)
-    ]
+    assert [
+        (names[i], value) for i, value in zip(offsets.owner.tolist(), offsets.value.tolist(), strict=True)
+    ] == [("memcpy", -3)]
     assert {"memcpy_details", "offset", "run_id", "depth", "tf_op"} - {"depth"} <= set(names_of(trace))
 
 
@@ -376,7 +376,7 @@ def test_tables_of_the_corpus_equal_an_independent_count() -> None:
             fields = dict(plain_fields(value))
             name = names[fields[12]] if 12 in fields else fields[3].decode()
             where = lines[fields[1], fields[2]]
-            expected[*where, name] += 1
+            expected[(*where, name)] += 1
             total[where] += fields.get(7, 0)
         trace = open_trace(str(path))
         found: Counter[Any] = Counter()

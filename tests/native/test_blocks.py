@@ -115,7 +115,9 @@ def test_entries_of_a_block(blocks: ModuleType) -> None:
         key for key, _ in ENTRIES
     ]
     whole = prefix + data
-    assert [whole[start : start + size] for _, start, size in rows.tolist()] == [value for _, value in ENTRIES]
+    assert [whole[start : start + size] for _, start, size in rows.tolist()] == [
+        value for _, value in ENTRIES
+    ]
     assert all(not key[size:].any() for key, size in zip(keys, rows[:, 0].tolist(), strict=True))
 
 

@@ -110,9 +110,7 @@ def trace_of(raw: RawEvents, file: EventFile) -> Trace:
     strings = Strings.of(raw.texts.items)
     tables = [StatTable(table, strings) for table in stat_tables]
     warnings, notes, n_unread = _notes(raw, unbound)
-    n_damaged = (
-        raw.n_left_out + raw.n_lost_blocks + pairing.n_unmatched + n_bad + n_unread + (raw.bad >= 0)
-    )
+    n_damaged = raw.n_left_out + raw.n_lost_blocks + pairing.n_unmatched + n_bad + n_unread + (raw.bad >= 0)
     damage = _damage(raw, pairing.n_unmatched, n_bad)
     info = TraceInfo(
         file.host,

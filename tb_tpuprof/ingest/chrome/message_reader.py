@@ -1,6 +1,6 @@
 """What both kinds of Trace protobufs share: texts in messages, and the names of devices and resources.
 
-    map of devices ─ Device: 1 name, 3 map of resources ─ Resource: 1 name
+map of devices ─ Device: 1 name, 3 map of resources ─ Resource: 1 name
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     key                                 value
     /trace                              Trace: 1 map of devices, 7 number of events, 8 map of texts by fixed64
-    zoom level, time (8 bytes), serial  TraceEvent: 1 device, 2 resource, 3 name or 12 text of a name, 5 group,
-                                        7 duration (ps), 8 arguments, 9 flow, 10 its part
+    zoom level, time (8 bytes), serial  TraceEvent: 1 device, 2 resource, 3 name or 12 text of a name,
+                                        5 group, 7 duration (ps), 8 arguments, 9 flow, 10 its part
                                         (1 start, 2 middle, 3 end)
 
 The time is in the key, big-endian. Each event is in the table once, under the coarsest zoom level that shows
@@ -123,7 +123,8 @@ class _Events:
 
     def has(self, field: int) -> npt.NDArray[np.bool_]:
         """Whether an event has a number in this field."""
-        return self.size[field] == 0
+        has_number: npt.NDArray[np.bool_] = self.size[field] == 0
+        return has_number
 
 
 class _Reader(MessageReader):
@@ -153,9 +154,7 @@ class _Reader(MessageReader):
         phase, flags = _phases(events)
         ends = np.flatnonzero((phase == ord("b")) & (events.value(_FLOW_PART) == _MIDDLE))
         names = [line._replace(name=_HOST.sub("", line.name)) for line in self.named_lines(*self.span)]
-        columns: Values = {
-            name: np.zeros(n + len(ends) + len(names), kind) for name, kind in COLUMNS.items()
-        }
+        columns: Values = {name: np.zeros(n + len(ends) + len(names), kind) for name, kind in COLUMNS.items()}
         rows = np.append(np.arange(n), ends)  # the end of a whole async event is a row of its own
         time = np.append(start, (start + duration)[ends])
         last = len(rows)
@@ -286,7 +285,7 @@ class _Reader(MessageReader):
         }
 
     def _raw_data(self, events: _Events) -> tuple[Ints, Ints]:
-        """(positions, sizes) of each event's arguments: its own, else those of its key in the second table."""
+        """(positions, sizes) of each event's arguments: its own, else those in the second table."""
         starts, sizes = events.number[_RAW_DATA].copy(), np.maximum(events.size[_RAW_DATA], 0)
         others = np.arange(self.n_own, len(self.entries.keys))
         others = others[self.entries.key_sizes[others] == EVENT_KEY_BYTES]
@@ -306,7 +305,7 @@ class _Reader(MessageReader):
         return np.where(sizes > 0, starts, 0), sizes
 
     def arguments(self, starts: Ints, sizes: Ints) -> tuple[Ints, Ints, Ints, Ints]:
-        """(event, name, kind, value) of all arguments of the events whose raw data is there. Texts are ids."""
+        """(event, name, kind, value) of all arguments in the events' raw data. Texts are ids."""
         values, value_sizes, _, _ = spans(self.data, starts, sizes, one(_ARGUMENTS))
         listed, listed_sizes = values[:, 0], np.maximum(value_sizes[:, 0], 0)
         offsets, starts, sizes = parts(self.data, np.where(listed_sizes > 0, listed, 0), listed_sizes, 1)
@@ -346,4 +345,3 @@ def _phases(events: _Events) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint
     flags[has_flow & has_line & np.isin(part, (_START, _MIDDLE))] |= FLOW_OUT
     flags[has_flow & has_line & np.isin(part, (_MIDDLE, _END))] |= FLOW_IN
     return phase, flags
-

@@ -1,5 +1,5 @@
-"""The JSON of the overview page and the input pipeline analyzer: arrays of tables, each with columns (`cols`),
-rows (`rows`) and properties (`p`), as google.visualization.DataTable has them.
+"""The JSON of the overview page and the input pipeline analyzer: arrays of tables, each with columns
+(`cols`), rows (`rows`) and properties (`p`), as google.visualization.DataTable has them.
 
 A table is recognized by the names of its columns, since their order changed over the years.
 """
@@ -49,7 +49,8 @@ def page_of_tables(page: str, content: Any) -> SavedPage:
     advice: list[str] = []
     tables: dict[str, Any] = {}
     for table in listed:
-        properties = table.get("p") if isinstance(table.get("p"), dict) else {}
+        properties = table.get("p")
+        properties = properties if isinstance(properties, dict) else {}
         texts = {str(name): text_of(value) for name, value in properties.items()}
         statements += [texts[name] for name in _STATEMENTS if texts.get(name)]
         facts += [(name, text) for name, text in texts.items() if text and _is_fact(name)]
@@ -67,13 +68,14 @@ def page_of_tables(page: str, content: Any) -> SavedPage:
 
 def _is_fact(name: str) -> bool:
     """Whether a property is about the job: not a color, a sentence or a link of the page."""
-    return name not in _UNSAID and "_link" not in name and "_line_" not in name and "hostnames" != name
+    return name not in _UNSAID and "_link" not in name and "_line_" not in name and name != "hostnames"
 
 
 def _rows(table: Mapping[str, Any]) -> Iterator[Row]:
     """The rows by the names of their columns."""
     columns = table.get("cols")
-    names = [str(c.get("id")) if isinstance(c, dict) else "" for c in columns] if _is_list(columns) else []
+    columns = columns if isinstance(columns, list) else []
+    names = [str(column.get("id")) if isinstance(column, dict) else "" for column in columns]
     rows = table.get("rows")
     for row in rows[:MOST_ROWS] if isinstance(rows, list) else []:
         cells = row.get("c") if isinstance(row, dict) else None
@@ -84,13 +86,9 @@ def _rows(table: Mapping[str, Any]) -> Iterator[Row]:
             }
 
 
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list)
-
-
 def _steps(rows: Sequence[Row]) -> dict[str, Any]:
     times = {name: title for name, title in _STEP_TIMES.items() if name in rows[0]}
-    shown = [
+    shown: list[dict[str, float | str]] = [
         {"step": text_of(row["stepnum"])}
         | {title: time_of(row[name], PS_PER_MS) for name, title in times.items()}
         | {"input_fraction": number_of(row.get("infeedPercentAverage"), 0.01)}
@@ -100,7 +98,7 @@ def _steps(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _top_operations(rows: Sequence[Row]) -> dict[str, Any]:
-    shown = [
+    shown: list[dict[str, float | str]] = [
         {
             "operation": text_of(row["operation"]),
             "type": text_of(row["category"]),
@@ -114,7 +112,7 @@ def _top_operations(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _input_operations(rows: Sequence[Row]) -> dict[str, Any]:
-    shown = [
+    shown: list[dict[str, float | str]] = [
         {
             "operation": text_of(row["opName"]),
             "category": text_of(row.get("category")),

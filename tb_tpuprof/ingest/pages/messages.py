@@ -269,7 +269,7 @@ def _given(facts: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def _shown(value: float) -> str:
-    """A number as text, empty for NaN and for 0, which a protobuf of version 3 does not tell from no value."""
+    """A number as text, empty for NaN and for 0: a protobuf of version 3 leaves out both 0 and no value."""
     return f"{value:,.6g}" if value == value and value else ""
 
 

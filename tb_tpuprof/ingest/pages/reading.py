@@ -38,6 +38,7 @@ _MESSAGES: dict[str, Callable[[str, npt.NDArray[np.uint8]], SavedPage]] = {
     "tensorflow_stats": messages.tensorflow_stats,
     "kernel_stats": messages.kernel_stats,
 }
+_ORDER = {page: i for i, page in enumerate(dict.fromkeys((*_MESSAGES, *_JSON)))}
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def page_files(path: str, hosts: tuple[str, ...]) -> list[PageFile]:
     ]
     order = {host: i for i, host in enumerate(hosts)}
     chosen = [file for file in listed if file.host in order]
-    return sorted(chosen, key=lambda file: (order[file.host], file.page, file.path))[:_MOST_FILES]
+    return sorted(chosen, key=lambda file: (order[file.host], _ORDER[file.page], file.path))[:_MOST_FILES]
 
 
 def _paths(folder: str) -> list[str]:
@@ -76,6 +77,8 @@ def _paths(folder: str) -> list[str]:
 def read_page(file: PageFile) -> SavedPage:
     """What a page states. Raises StorageError, or TraceFormatError for a file that is damaged or no page."""
     data, _ = read_file(file.path)
+    if not len(data):
+        raise TraceFormatError(file.path, 0, "is empty (0 bytes)", _REMEDY)
     if len(data) > _MOST_BYTES:
         raise TraceFormatError(
             file.path, -1, f"has more than {_MOST_BYTES // 2**20} MiB, which no page has", _REMEDY

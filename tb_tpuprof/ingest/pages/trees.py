@@ -1,11 +1,21 @@
-"""The JSON of the pod viewer, the op profile and the memory profile: objects within objects, as protobuf's JSON has them."""
+"""The JSON of the pod viewer, the op profile and the memory profile: objects within objects, as protobuf's
+JSON has them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tb_tpuprof.ingest.pages.page import MOST_ROWS, PS_PER_US, SavedPage, columns_of, number_of, text_of, time_of
+from tb_tpuprof.ingest.pages.page import (
+    MOST_ROWS,
+    PS_PER_US,
+    SavedPage,
+    columns_of,
+    number_of,
+    text_of,
+    time_of,
+)
 
 _CORE_TIMES = {
     "highFlopsComputeUs": "compute_ps",

@@ -1,11 +1,11 @@
 """A LevelDB table in memory → its entries: short keys and their values.
 
-    ┌ block ┬ block ┬ … ┬ index ┬ footer ┐      block   entries, restart points, kind of compression, CRC-32C
-    └───────┴───────┴───┴───────┴────────┘      index   a block: the last key of each block → its place
-                                                footer  48 bytes: the place of the index, padding, a magic number
+    ┌ block ┬ block ┬ … ┬ index ┬ footer ┐   block   entries, restart points, compression, CRC-32C
+    └───────┴───────┴───┴───────┴────────┘   index   a block: the last key of each block → its place
+                                             footer  48 bytes: place of the index, padding, magic number
 
-Positions count in the unpacked blocks, joined in the order of the index. A block with a wrong checksum is left
-out and counted. Format: LevelDB's table_format.md and Snappy's format_description.txt.
+Positions count in the unpacked blocks, joined in the order of the index. A block with a wrong checksum is
+left out and counted. Format: LevelDB's table_format.md and Snappy's format_description.txt.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Entries:
 
 
 class Table:
-    """A table whose blocks are unpacked when they are read. Raises TraceFormatError if its index is damaged."""
+    """A table whose blocks are unpacked when read. Raises TraceFormatError if its index is damaged."""
 
     def __init__(self, data: Bytes, path: str) -> None:
         self.data = data

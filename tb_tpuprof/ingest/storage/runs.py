@@ -4,8 +4,8 @@
 <logdir>/**/plugins/profile/<session>+<end of another's name>    joined from sibling folders (`joining`)
 <logdir>/**/plugins/profile/<session>/<host>.trace.json[.gz]     the same; if a host has both, the XPlane wins
 <logdir>/**/plugins/profile/<session>/<host>.trace               TensorFlow 2.1's; read if nothing is newer
-<logdir>/**/plugins/profile/<session>/<host>.SSTABLE             a viewer's table; read if nothing else is there
-<logdir>/**/plugins/profile/<session>/<name>.json[.gz]           a Chrome trace; read if nothing else is there
+<logdir>/**/plugins/profile/<session>/<host>.SSTABLE             a viewer's table; read if nothing is newer
+<logdir>/**/plugins/profile/<session>/<name>.json[.gz]           a Chrome trace; read if nothing else is
 <logdir>/**/<folder>/<worker>[.<timestamp>].pt.trace.json[.gz]   PyTorch's profiler; run <folder>
 <logdir>/**/<folder>/<host>.xplane.pb[.gz]                       a copied trace; run <folder>
 <logdir>/**/plugins/profile/<session>/<host>.<page>.json|pb      without a trace: a run of saved pages only
@@ -62,8 +62,8 @@ PROGRAMS_ONLY = (
     "Capture a profile, or copy the .xplane.pb files here, to see what ran and for how long."
 )
 PAGES_ONLY = (
-    "This run contains no trace, only finished pages that an older profiler saved. Saved pages shows what they "
-    "state; there is no timeline, and nothing can be computed again. Profile the job again for more."
+    "This run contains no trace, only finished pages that an older profiler saved. Saved pages shows what "
+    "they state; there is no timeline, and nothing can be computed again. Profile the job again for more."
 )
 _SESSION_TIME = re.compile(r"^(\d{4})[_-](\d\d)[_-](\d\d)[_-](\d\d)[_-](\d\d)[_-](\d\d)")
 _TIMESTAMP = re.compile(r"\.\d{10,}$")
@@ -157,7 +157,11 @@ def _find_one(logdir: str, name: str) -> RunInfo:
     if os.path.isdir(path):
         return _run(logdir, path)
     logdir_name = os.path.basename(os.path.abspath(logdir))
-    for folder in (os.path.join(logdir, *parts), *([logdir] if name == logdir_name else [])):
+    for folder in (
+        os.path.join(logdir, *parts),
+        *([logdir] if name == logdir_name else []),
+        *([os.path.join(logdir, "profile", name)] if logdir_name == "plugins" else []),
+    ):
         if os.path.isdir(folder) and (_holds_traces(folder) or _is_session(folder)):
             return _run(logdir, folder)
     raise RunNotFound(name, "its folder does not exist (anymore)")
@@ -218,10 +222,10 @@ def _of_file(path: str, size_bytes: int, mtime_ns: int) -> RunInfo:
     return replace(run, name=title or NO_NAME, message=PROGRAM_ONLY)
 
 
-def _holds_pytorch(folder: str) -> bool:
-    """Whether the folder itself contains files of PyTorch's profiler."""
+def _holds_traces(folder: str) -> bool:
+    """Whether the folder itself contains files that make it a run."""
     with storage_errors(folder), os.scandir(folder) as entries:
-        return any(entry.name.endswith(PYTORCH_SUFFIXES) for entry in entries)
+        return any(_is_loose(entry.name) for entry in entries)
 
 
 def _session_folders(logdir: str) -> Iterator[str]:

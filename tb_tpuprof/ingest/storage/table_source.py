@@ -52,9 +52,7 @@ def argument_table(path: str) -> Table | None:
         return None
 
 
-def arguments_of(
-    message: bytes, raw_data: bytes, text_of: Callable[[int], str | None]
-) -> dict[str, Value]:
+def arguments_of(message: bytes, raw_data: bytes, text_of: Callable[[int], str | None]) -> dict[str, Value]:
     """The arguments of an event, its group first. `text_of`: the text that a number refers to."""
     arguments: dict[str, Value] = {}
     for number, wire, value in read_fields(message):
@@ -82,7 +80,8 @@ def raw_data_of(message: bytes) -> bytes:
 
 def _argument(message: bytes, text_of: Callable[[int], str | None]) -> tuple[str, Value | None]:
     """(name, value) of an argument; None for a value of an unknown kind."""
-    name, result = "", None
+    name = ""
+    result: Value | None = None
     for number, wire, value in read_fields(message):
         if isinstance(value, int):
             signed = value - 2**64 if number == 5 and value >= 2**63 else value

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Blocks of LevelDB tables: their checksum, Snappy's compression, and their entries. Compiled.
 
-Malformed bytes yield -1 or the offset at which reading failed, never a read or a write out of bounds. The twin
-is `plain/blocks.py`.
+Malformed bytes yield -1 or the offset at which reading failed, never a read or a write out of bounds. The
+twin is `plain/blocks.py`.
 """
 
 import cython
@@ -44,9 +44,7 @@ def unsnap(data: cython.const[uint8_t][::1], out: uint8_t[::1]):
     if not data.shape[0] or not out.shape[0]:
         return -1 if data.shape[0] else 0
     with cython.nogil:
-        n = _unsnap(
-            cython.address(data[0]), data.shape[0], cython.address(out[0]), out.shape[0]
-        )
+        n = _unsnap(cython.address(data[0]), data.shape[0], cython.address(out[0]), out.shape[0])
     return n
 
 

@@ -1,4 +1,4 @@
-"""Plain twin of `compiled/blocks.py`: checksum, Snappy's compression and entries of blocks of LevelDB tables."""
+"""Plain twin of `compiled/blocks.py`: checksum, Snappy and entries of blocks of LevelDB tables."""
 
 from __future__ import annotations
 

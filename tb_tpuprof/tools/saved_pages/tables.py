@@ -7,7 +7,7 @@ from tb_tpuprof.tools.tiles import tiles
 
 _HOST = text("host", "Host", "Host whose profiler saved the page")
 _STEP = text("step", "Step", "Number of the step, as the page states it")
-_UNSTATED = "The page does not state it."
+_UNSTATED = "the page does not state it"
 
 
 def _time(name: str, title: str, description: str) -> ColumnSpec:
@@ -69,7 +69,9 @@ STEPS = TableSpec(
         _time("host_compile_ps", "Compilation", "Compiling"),
         _time("idle_ps", "Idle", "The device is idle for another reason"),
         _time("other_ps", "Other", "All other time of the step"),
-        _share("input_fraction", "Waiting for input", "Share of the step spent waiting for input, mean of cores"),
+        _share(
+            "input_fraction", "Waiting for input", "Share of the step spent waiting for input, mean of cores"
+        ),
     ),
     "A row per step that the overview page or the input pipeline page has",
     is_optional=True,
@@ -309,7 +311,9 @@ TABLES = (*CONTENT, FACTS, ADVICE, PAGES)
 
 SCALARS = (
     ScalarSpec("n_pages", "Pages", "count", "Number of pages that were read"),
-    ScalarSpec("n_steps", "Steps", "count", "Number of steps that the pages state, of all hosts", is_optional=True),
+    ScalarSpec(
+        "n_steps", "Steps", "count", "Number of steps that the pages state, of all hosts", is_optional=True
+    ),
     ScalarSpec(
         "step_time_ps",
         "Step time",

@@ -51,7 +51,7 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     if advice:
         tables["advice"] = ADVICE.fill(_texts(("host", "page", "advice"), _named(advice)))
     values = _numbers(tables.get(STEPS.name))
-    scalars = fill_scalars(SCALARS, {"n_pages": len(pages)} | values)
+    scalars = fill_scalars(SCALARS, {"n_pages": len(pages), **values})
     diagnostics = tuple(Diagnostic("error", message, "The other pages are shown.") for message in failures)
     return Payload(
         TOOL.name, session.run, hosts, tables, scalars, _verdict(pages, hosts, scalars), diagnostics
@@ -101,10 +101,10 @@ def _facts(pages: Pages) -> Table:
 
 
 def _listed(pages: Pages) -> Table:
-    texts = _texts(("host", "page", "file"), _named([(file, os.path.basename(file.path)) for file, _ in pages]))
-    n_rows = [
-        sum(len(next(iter(columns.values()))) for columns in page.tables.values()) for _, page in pages
-    ]
+    texts = _texts(
+        ("host", "page", "file"), _named([(file, os.path.basename(file.path)) for file, _ in pages])
+    )
+    n_rows = [sum(len(next(iter(columns.values()))) for columns in page.tables.values()) for _, page in pages]
     numbers = {"n_facts": np.array([len(page.facts) for _, page in pages], np.float64)}
     return PAGES.fill({**texts, **numbers, "n_rows": np.array(n_rows, np.float64)})
 
@@ -127,7 +127,9 @@ def _numbers(steps: Table | None) -> dict[str, float]:
     """Number and mean duration of the steps, and the share of their time that is spent waiting for input."""
     if steps is None:
         return {}
-    classes = {column.name: column.values.astype(np.float64) for column in steps.columns if column.unit == "ps"}
+    classes = {
+        column.name: column.values.astype(np.float64) for column in steps.columns if column.unit == "ps"
+    }
     total = float(sum(np.nansum(values) for values in classes.values()))
     numbers: dict[str, float] = {"n_steps": steps.n_rows}
     if total > 0:
@@ -138,14 +140,14 @@ def _numbers(steps: Table | None) -> dict[str, float]:
 
 
 def _verdict(pages: Pages, hosts: tuple[str, ...], scalars: dict[str, Scalar]) -> Verdict:
-    """What the pages are, with the numbers of their steps; the pages' own sentences as details."""
+    """The numbers of the steps, and what the pages are; the pages' own sentences as details."""
     titles = list(dict.fromkeys(_title(file) for file, _ in pages))
     of_hosts = hosts[0] if len(hosts) == 1 else f"{len(hosts)} hosts"
-    text = f"An older profiler saved {_joined(titles)} of {of_hosts} as finished pages, without a timeline."
+    text = f"An older profiler saved {_joined(titles)} of {of_hosts}, without a timeline."
     step_time, waiting = (scalars[name].value if name in scalars else None for name in _OF_STEPS)
     if step_time is not None:
-        text += f" A step took {format_time(step_time)}"
-        text += f", {format_fraction(waiting)} of it waiting for input." if waiting is not None else "."
+        share = f", {format_fraction(waiting)} of it waiting for input" if waiting is not None else ""
+        text = f"A step took {format_time(step_time)} on average{share}. {text}"
     details = tuple(dict.fromkeys(text for _, page in pages for text in page.statements))
     if waiting is None:
         return Verdict("unknown", text, details=details)

@@ -18,6 +18,7 @@ from tb_tpuprof.tools.tool import Tool
 
 ROOT = Path(__file__).resolve().parent.parent
 TYPESCRIPT = ROOT / "frontend" / "src" / "api" / "tables"
+VIEWS = ROOT / "frontend" / "src" / "tools"
 API_DOCUMENT = ROOT / "docs" / "http_api.md"
 FIELDS_BEGIN, FIELDS_END = "<!-- fields: written by `make golden` -->\n", "<!-- end of fields -->\n"
 GLOSSARY_DOCUMENT = ROOT / "docs" / "glossary.md"
@@ -28,8 +29,9 @@ import {{ {names} }} from '../declared';
 
 
 def typescript() -> dict[Path, str]:
-    """A module per tool by its path: by question the declared tables and scalars."""
-    return {TYPESCRIPT / f"{tool.name}.ts": _typescript_tool(tool) for tool in TOOLS}
+    """A module per tool with a view of its own, by its path: by question the declared tables and scalars."""
+    with_view = [tool for tool in TOOLS if (VIEWS / tool.name).is_dir()]
+    return {TYPESCRIPT / f"{tool.name}.ts": _typescript_tool(tool) for tool in with_view}
 
 
 def _typescript_tool(tool: Tool) -> str:

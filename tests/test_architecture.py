@@ -53,6 +53,7 @@ ORDERS = {
     "ingest": (
         "hlo",
         "storage",
+        "pages",
         "graphs",
         "xspace",
         "chrome",

@@ -92,8 +92,9 @@ def test_a_second_look_at_many_hosts_reads_at_most_one_trace(
     with_hosts = {
         "graph_viewer",
         "memory_viewer",
+        "saved_pages",
         "tpu_compatibility",
-    }  # of programs and graphs, which these runs may lack
+    }  # of programs, graphs and saved pages, which these runs may lack
     assert shown or tool.name in with_hosts
 
 

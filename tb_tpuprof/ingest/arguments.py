@@ -15,6 +15,9 @@ import numpy.typing as npt
 
 from tb_tpuprof.errors import StorageError
 from tb_tpuprof.ingest.chrome.events import Texts, without_escapes
+from tb_tpuprof.ingest.chrome.message_reader import Arguments
+from tb_tpuprof.ingest.chrome.table_events import table_arguments
+from tb_tpuprof.ingest.chrome.trace_events import trace_event_arguments
 from tb_tpuprof.ingest.opening import open_trace, trace_of_bytes
 from tb_tpuprof.ingest.storage.files import file_state, read_file
 from tb_tpuprof.ingest.storage.json_source import END_POSITION, JsonSource, shown
@@ -23,8 +26,8 @@ from tb_tpuprof.ingest.storage.source import (
     FileSource,
     PackedSource,
     TraceEventSource,
-    event_arguments,
 )
+from tb_tpuprof.ingest.storage.table_source import TableSource
 from tb_tpuprof.ingest.xspace.protobuf import MessageSource
 from tb_tpuprof.native import scan
 from tb_tpuprof.native.plain.json_events import JSON
@@ -47,6 +50,8 @@ def argument(trace: Trace, name: str) -> StatTable:
         return _of_json(trace, name)
     if isinstance(trace.source, TraceEventSource):
         return _of_trace_events(trace)
+    if isinstance(trace.source, TableSource):
+        return _of_table(trace)
     if name in _decoded_names(trace) or name not in _cold_names(trace):
         return trace.event_stats
     return _of_xspace(trace, frozenset((name,)))
@@ -60,6 +65,9 @@ def all_arguments(trace: Trace) -> Iterator[StatTable]:
     if isinstance(trace.source, TraceEventSource):
         yield _of_trace_events(trace)
         return
+    if isinstance(trace.source, TableSource):
+        yield _of_table(trace)
+        return
     yield trace.event_stats
     names = _cold_names(trace)
     if names:
@@ -71,7 +79,7 @@ def names_of(trace: Trace) -> list[str]:
     is read for them.
     """
     names = {*trace.metadata_stats.names(), *_used_names(trace)}
-    if isinstance(trace.source, (JsonSource, TraceEventSource)):
+    if isinstance(trace.source, (JsonSource, TraceEventSource, TableSource)):
         names |= {name for table in all_arguments(trace) for name in table.names()}
     else:
         names |= set(trace.event_stats.names())
@@ -187,15 +195,29 @@ def _of_trace_events(trace: Trace) -> StatTable:
     assert isinstance(trace.source, TraceEventSource)
     _check(trace.source)
     data, _ = read_file(trace.source.state.path)
-    texts = Texts([])
-    rows: list[tuple[int, int, int]] = []
-    for event, position in enumerate(trace.events["position"].tolist()):
-        for key, value in (
-            event_arguments(trace.source.message_in(data, position)).items() if position else ()
-        ):
-            rows.append((event, texts.add(key), texts.add(str(value))))
-    owner, key_ids, value_ids = (np.array([row[i] for row in rows], np.int64) for i in range(3))
-    return _table(texts, owner, key_ids, np.full(len(rows), schema.TEXT), value_ids)
+    return _table_of_raw(trace, *trace_event_arguments(data))
+
+
+def _of_table(trace: Trace) -> StatTable:
+    """All arguments of a streaming trace viewer's table."""
+    assert isinstance(trace.source, TableSource)
+    _check(trace.source)
+    data, _ = read_file(trace.source.state.path)
+    return _table_of_raw(trace, *table_arguments(data, trace.source.state.path))
+
+
+def _table_of_raw(trace: Trace, texts: Texts, arguments: Arguments) -> StatTable:
+    """Arguments of a file's events as those of the trace's; ends of async events have none."""
+    position = trace.events["position"].astype(np.int64)
+    order = np.argsort(position, kind="stable")
+    place = np.minimum(np.searchsorted(position[order], arguments.position), max(len(order) - 1, 0))
+    is_event = (
+        (position[order][place] == arguments.position) & (arguments.position > 0)
+        if len(order)
+        else np.zeros(len(arguments.position), np.bool_)
+    )
+    owner = order[place[is_event]].astype(np.int64)
+    return _table(texts, owner, arguments.key[is_event], arguments.kind[is_event], arguments.value[is_event])
 
 
 def _table(texts: Texts, owner: Int64s, key: Int64s, kind: Int64s, value: Int64s) -> StatTable:

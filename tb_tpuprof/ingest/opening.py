@@ -1,8 +1,8 @@
 """A file or an XSpace in memory → its Trace.
 
-The content decides: Chrome trace JSON, TensorFlow's older Trace protobuf, a Perfetto trace, or an XSpace,
-which the compiled decoder reads, or the protobuf runtime if nothing is compiled. Other files are refused with
-the name of their kind.
+The content decides: Chrome trace JSON, TensorFlow's older Trace protobuf, a streaming trace viewer's table, a
+Perfetto trace, or an XSpace, which the compiled decoder reads, or the protobuf runtime if nothing is compiled.
+Other files are refused with the name of their kind.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from tb_tpuprof.errors import NotATrace
 from tb_tpuprof.ingest.storage import kinds
 from tb_tpuprof.ingest.storage.files import FileBytes, FileState, file_state, is_chrome_trace, read_file
-from tb_tpuprof.ingest.storage.runs import host_of, is_program
+from tb_tpuprof.ingest.storage.runs import host_of, is_program, is_saved_page
 from tb_tpuprof.ingest.storage.source import (
     BytesSource,
     ColumnSource,
@@ -41,8 +41,8 @@ def open_trace(path: str, is_outline: bool = False, stats: frozenset[str] | None
     moment. `stats`: the stats of an XSpace's events to decode instead of those that analyses read.
     """
     state = file_state(path)
-    if is_program(path):
-        # A run of programs only: a trace without events, with its programs in the same folder.
+    if is_program(path) or is_saved_page(path):
+        # A run of programs or saved pages only: a trace without events, with programs in the same folder.
         return _decoded(
             FileBytes(np.frombuffer(_NO_EVENTS, np.uint8)), path, host_of(path), FileSource(state)
         )
@@ -52,7 +52,7 @@ def open_trace(path: str, is_outline: bool = False, stats: frozenset[str] | None
         if kind is None and _is_whole(part.data):
             return _decoded(part, path, host_of(path), FileSource(state), is_outline, stats=stats)
         part.release()
-        if kind not in (None, kinds.OLD_TRACE, kinds.PERFETTO):
+        if kind not in (None, kinds.OLD_TRACE, kinds.TABLE, kinds.PERFETTO):
             raise NotATrace(path, kind.what, kind.remedy)
     data, was_packed = read_file(path)
     if is_chrome_trace(data):
@@ -62,6 +62,8 @@ def open_trace(path: str, is_outline: bool = False, stats: frozenset[str] | None
         return _decoded_events(data, state, was_packed)
     if kind is kinds.PERFETTO:
         return _decoded_track_events(data, state)
+    if kind is kinds.TABLE:
+        return _decoded_table(data, state)
     if kind is not None:
         raise NotATrace(path, kind.what, kind.remedy)
     source: TraceSource = PackedSource(state) if was_packed else FileSource(state)
@@ -116,6 +118,13 @@ def _decoded_track_events(data: npt.NDArray[np.uint8], state: FileState) -> Trac
     from tb_tpuprof.ingest.perfetto.decoder import decode_track_events
 
     return decode_track_events(data, state.path, host_of(state.path), ColumnSource(state))
+
+
+def _decoded_table(data: npt.NDArray[np.uint8], state: FileState) -> Trace:
+    from tb_tpuprof.ingest.chrome.table_events import decode_table
+    from tb_tpuprof.ingest.storage.table_source import TableSource
+
+    return decode_table(data, state.path, host_of(state.path), TableSource(state))
 
 
 def _decoded_json(data: npt.NDArray[np.uint8], state: FileState, was_packed: bool) -> Trace:

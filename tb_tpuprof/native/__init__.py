@@ -14,6 +14,7 @@ from tb_tpuprof.native.plain.pairing import NOWHERE
 try:
     if os.environ.get("TPUPROF_PLAIN"):
         raise ImportError("TPUPROF_PLAIN is set")
+    from tb_tpuprof.native.compiled.blocks import crc32c, entries, unsnap
     from tb_tpuprof.native.compiled.calling import charged, contexts, own_times, repeats, stretches, summed_up
     from tb_tpuprof.native.compiled.interning import alike, intern, joined
     from tb_tpuprof.native.compiled.intervals import enclose, flood, lanes, nest, relabel
@@ -48,6 +49,7 @@ try:
     IS_COMPILED = True
 except (ImportError, AttributeError):
     # AttributeError if Cython is installed: it then replaces the C library's modules without their functions.
+    from tb_tpuprof.native.plain.blocks import crc32c, entries, unsnap
     from tb_tpuprof.native.plain.calling import charged, contexts, own_times, repeats, stretches, summed_up
     from tb_tpuprof.native.plain.intervals import enclose, flood, lanes, nest, relabel
     from tb_tpuprof.native.plain.json_events import scan
@@ -93,7 +95,9 @@ __all__ = [
     "charged",
     "classes_of",
     "contexts",
+    "crc32c",
     "enclose",
+    "entries",
     "extremes",
     "fields",
     "find_ids",
@@ -133,4 +137,5 @@ __all__ = [
     "sums",
     "tally",
     "tie",
+    "unsnap",
 ]

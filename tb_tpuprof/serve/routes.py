@@ -15,7 +15,7 @@ from tb_tpuprof import __version__, encode
 from tb_tpuprof.encode.gzip import FAST
 from tb_tpuprof.encode.json import dumps
 from tb_tpuprof.errors import BadParameter, ProfilerError, StorageError
-from tb_tpuprof.ingest.storage.run_info import RunInfo
+from tb_tpuprof.ingest.storage.run_info import HLO, OK, RunInfo
 from tb_tpuprof.serve.capture_routes import CaptureRoutes
 from tb_tpuprof.serve.hosts import HostRules
 from tb_tpuprof.serve.logdirs import Logdirs
@@ -75,13 +75,13 @@ class Routes:
     def runs(self, _request: Request) -> Body:
         """All runs below the logdirs, and the tools, which the menu lists before a run is read."""
         runs = [_run_object(run) for run in self.logdirs.runs()]
-        tools = [_listed_tool(tool) for tool in TOOLS]
+        tools = [_listed_tool(tool) for tool in TOOLS if not tool.only_for]
         return _json({"plugin": self.plugin_name, "version": __version__, "runs": runs, "tools": tools})
 
     def tools(self, request: Request) -> Body:
         """The run's hosts, and each tool with whether it has something to show."""
         session = self._session(request)
-        files = () if session.info.state == "hlo" else session.info.files
+        files = () if not session.info.has_trace else session.info.files
         tools, failure = _tool_objects(session)
         failed = session.known_failures(file.host for file in files)
         hosts = [
@@ -115,7 +115,7 @@ class Routes:
         runs, so the sessions in use are left alone.
         """
         run = self.logdirs.run(self._run_name(request))
-        if run.state not in ("ok", "hlo"):
+        if run.state not in (OK, HLO):  # saved pages name no device as a trace does
             return _json({"run": run.name, **asdict(RunCard())})
         session = Session(run.path, name=run.name, memory=Memory(_CARD_BYTES))
         return _json({"run": run.name, **asdict(run_card(session))})
@@ -251,7 +251,7 @@ def _run_object(run: RunInfo) -> dict[str, object]:
     return {
         "run": run.name,
         "captured_at": run.captured_at,
-        "n_hosts": 0 if run.state == "hlo" else len(run.files),
+        "n_hosts": 0 if not run.has_trace else len(run.files),
         "size_bytes": sum(file.size_bytes for file in run.files),
         "state": run.state,
         "message": run.message,
@@ -276,6 +276,8 @@ def _tool_objects(session: Session) -> tuple[list[dict[str, object]], ProfilerEr
     tools: list[dict[str, object]] = []
     failure: ProfilerError | None = None
     for tool in TOOLS:
+        if tool.only_for and session.info.state != tool.only_for:
+            continue
         availability = Availability(
             "the run holds no trace that can be opened.", session.info.message, "no trace"
         )

@@ -13,6 +13,7 @@ from tb_tpuprof.tools.op_profile.view import TOOL as OP_PROFILE
 from tb_tpuprof.tools.overview_page.view import TOOL as OVERVIEW_PAGE
 from tb_tpuprof.tools.pod_viewer.view import TOOL as POD_VIEWER
 from tb_tpuprof.tools.roofline_model.view import TOOL as ROOFLINE_MODEL
+from tb_tpuprof.tools.saved_pages.view import TOOL as SAVED_PAGES
 from tb_tpuprof.tools.tf_data_bottleneck_analysis.view import TOOL as TF_DATA_BOTTLENECK_ANALYSIS
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.tpu_compatibility.view import TOOL as TPU_COMPATIBILITY
@@ -34,6 +35,7 @@ TOOLS: tuple[Tool, ...] = (
     GRAPH_VIEWER,
     TPU_COMPATIBILITY,
     POD_VIEWER,
+    SAVED_PAGES,
 )
 
 

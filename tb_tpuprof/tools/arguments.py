@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tb_tpuprof.errors import BadParameter, HostNotFound, ToolUnavailable
+from tb_tpuprof.ingest.storage.run_info import HLO, LEGACY
 from tb_tpuprof.tools.base import Availability, Declaration, Param, Params, ParamValue
 
 if TYPE_CHECKING:
@@ -60,8 +61,14 @@ def validate_hosts(tool: Declaration, session: Session, hosts: Sequence[str] | N
 
 
 def lacks_trace(tool: Declaration, session: Session) -> Availability:
-    """Why a tool that needs a trace has nothing to show for a run that holds only programs."""
-    if tool.needs_trace and session.info.state == "hlo":
+    """Why a tool that needs a trace has nothing to show for a run that holds only programs or saved pages."""
+    if tool.needs_trace and session.info.state == LEGACY:
+        return Availability(
+            f"{tool.title} needs a trace, and this run holds only finished pages of an older profiler.",
+            "Saved pages shows what they state. Profile the job again to get a trace.",
+            "no trace",
+        )
+    if tool.needs_trace and session.info.state == HLO:
         return Availability(
             f"{tool.title} needs a trace, and this run holds only the HLO of compiled programs "
             "(*.hlo_proto.pb).",

@@ -33,18 +33,18 @@ def view_readable(
     else the view raises.
     """
     payload, failures = of_readable(session, chosen, lambda hosts: view(session, hosts, params))
-    notices, unread = ([], {}) if session.info.state == "hlo" else _notices(session, payload.hosts)
+    notices, unread = ([], {}) if not session.info.has_trace else _notices(session, payload.hosts)
     failures |= unread
     n_asked = len(chosen.hosts if tool.hosts == "many" else session.hosts)
     named = [*_unreadable(session, failures, n_asked), *_gone(chosen)]
     if chosen.is_default and tool.hosts == "many":
         named += _missing(session.hosts)
-    elif chosen.is_default and session.info.state != "hlo":
+    elif chosen.is_default and session.info.has_trace:
         named += _other_failures(
             session, [host for host in session.hosts if host not in payload.hosts and host not in failures]
         )
     reported = {diagnostic.message for diagnostic in payload.diagnostics}
-    if session.info.state == "hlo":
+    if not session.info.has_trace:
         return replace(payload, diagnostics=(Diagnostic("info", session.info.message), *payload.diagnostics))
     damaged = [
         Diagnostic(n.severity, n.message, n.remedy)

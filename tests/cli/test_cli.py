@@ -109,10 +109,7 @@ def test_the_list_of_runs_says_what_a_folder_holds(
         (tmp_path / "plugins" / "profile" / name / file).write_bytes(b"x")
     assert main(["runs", str(tmp_path)]) == 0
     listed = capsys.readouterr().out
-    assert (
-        "legacy: This run's folder contains no trace, only finished pages of an older profiler (overview page)"
-        in listed
-    )
+    assert "legacy: This run contains no trace, only finished pages that an older profiler saved" in listed
     assert (
         "unsupported: This run's folder contains no trace. h.xplane.riegeli is a stream of profile pieces"
         in listed
@@ -128,7 +125,12 @@ def test_the_list_of_runs_says_what_a_folder_holds(
 
 def test_a_run_is_no_log_directory(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["runs", str(run_dir)]) == 0
-    assert f"is itself a run: tpuprof show overview_page {run_dir}" in capsys.readouterr().out
+    assert capsys.readouterr().out.startswith("r  ")
+    (run_dir / "h.xplane.pb").rename(run_dir.parents[3] / "h.trace")  # a name that says too little elsewhere
+    folder = run_dir.parents[3]
+    run_dir.rmdir()
+    assert main(["runs", str(folder)]) == 0
+    assert f"is itself a run: tpuprof show overview_page {folder}" in capsys.readouterr().out
 
 
 def test_a_damaged_trace_is_exit_code_3(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,13 +26,18 @@ from tb_tpuprof.capture.reply import Malformed, read_reply
 from tb_tpuprof.encode import encode_columns, encode_json
 from tb_tpuprof.errors import ProfilerError
 from tb_tpuprof.ingest import open_trace
+from tb_tpuprof.ingest.arguments import all_arguments
 from tb_tpuprof.ingest.opening import trace_of_bytes
 from tb_tpuprof.ingest.storage import column_cache
 from tb_tpuprof.ingest.storage.files import file_state
 from tb_tpuprof.serve.logdirs import Logdirs
 from tb_tpuprof.serve.routes import Routes
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import TOOLS
+from tb_tpuprof.tools import TOOLS, get_tool
+from tests.ingest.other_files import OLD_TRACE
+from tests.ingest.saved_pages import PAGES
+from tests.ingest.tables import mended_table, table_of
+from tests.ingest.test_table_events import EVENTS, TABLE, described
 from tests.ingest.xspaces import small_xspace
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -118,6 +123,66 @@ def _open(data: bytes, name: str) -> str:
     path.write_bytes(data)
     try:
         open_trace(str(path))
+    except ProfilerError:
+        return REFUSED
+    return OPENED
+
+
+@cache
+def old_traces() -> tuple[bytes, ...]:
+    """TensorFlow's Trace protobuf, plain."""
+    return (OLD_TRACE,)
+
+
+@cache
+def tables() -> tuple[bytes, ...]:
+    """A streaming trace viewer's table, packed and plain."""
+    return TABLE, table_of([(b"/trace", described()), *EVENTS], False, 3)
+
+
+def _open_old_trace(data: bytes) -> str:
+    return _open_with_arguments(data, "h.trace")
+
+
+def _open_table(data: bytes) -> str:
+    """A mutant, and one whose blocks have the right checksums, so that the damage reaches what they contain."""
+    outcome = _open_with_arguments(data, "h.SSTABLE")
+    mended = _open_with_arguments(mended_table(data), "h2.SSTABLE")
+    return OPENED if OPENED in (outcome, mended) else REFUSED
+
+
+def _open_with_arguments(data: bytes, name: str) -> str:
+    path = folder() / name
+    path.write_bytes(data)
+    try:
+        trace = open_trace(str(path))
+        for event in range(0, trace.n_events, 3):
+            trace.source.event_stats(trace, event)
+        for _ in all_arguments(trace):
+            pass
+    except ProfilerError:
+        return REFUSED
+    return OPENED
+
+
+@cache
+def saved_pages() -> tuple[bytes, ...]:
+    """Finished pages of all kinds, each behind the name of its kind."""
+    return tuple(name.encode() + b"\n" + data for name, data in PAGES.items())
+
+
+def _open_page(data: bytes) -> str:
+    """A page, if it is called that of any kind."""
+    name, _, content = data.partition(b"\n")
+    kind = name.decode("latin-1")
+    path = folder() / "run_of_pages" / (kind if kind in PAGES else "h.overview_page.json")
+    shutil.rmtree(path.parent, ignore_errors=True)
+    path.parent.mkdir()
+    path.write_bytes(content)
+    try:
+        payload = get_tool("saved_pages").run(Session(str(path), cache=False), None, {})
+        encode_json(payload)
+        encode_columns(payload)
     except ProfilerError:
         return REFUSED
     return OPENED
@@ -272,6 +337,9 @@ SUBJECTS = (
     Subject("xspace", xspaces, _decode),
     Subject("gzip", lambda: tuple(gzip.compress(data, 1) for data in xspaces()), _open_gzip),
     Subject("json", chrome_files, _open_json),
+    Subject("old_trace", old_traces, _open_old_trace, cost=3),
+    Subject("table", tables, _open_table, cost=5),
+    Subject("pages", saved_pages, _open_page, cost=5),
     Subject("tools", xspaces, _tools, cost=60),
     Subject("reply", replies, _reply),
     Subject("http2", http2_replies, _http2),

@@ -161,14 +161,11 @@ def opened(path: str) -> Trace | None:
 
 
 KINDS = {
-    "localhost.overview_page.pb": "finished overview page of an older profiler",
-    "10.0.0.2.input_pipeline.json": "finished input pipeline page",
-    "h.tensorflow_stats.pb": "finished table of TensorFlow operations",
-    "h.kernel_stats.pb": "finished table of GPU kernels",
-    "h.memory_profile.json.gz": "finished memory profile page",
-    "h.tracetable": "event table of Cloud TPU's streaming trace viewer",
-    "h.SSTABLE": "trace viewer's cache",
-    "h.metadata.SSTABLE": "trace viewer's cache",
+    "10.0.0.2.memory_viewer.json": "finished memory viewer page of an older profiler",
+    "h.pod_viewer.pb": "finished pod viewer page",
+    "h.tf_data_bottleneck_analysis.json": "finished tf.data analysis page",
+    "h.metadata.SSTABLE": "arguments of a trace viewer's table",
+    "h.trie.SSTABLE": "index of the names in a trace viewer's table",
     "h.xplane.riegeli": "Riegeli records",
     "events.out.tfevents.1583461681.h.profile-empty": "empty event file",
     "events.out.tfevents.1583461681.h": "TensorBoard event file",
@@ -209,7 +206,6 @@ CONTENTS = {
         bytes.fromhex("83af70d10d884a3f0000000000000000400000000000000091bac23c9287e1a9") + bytes(40),
         "Riegeli",
     ),
-    "a LevelDB table": (b"\x00\x05\x08/trace" + bytes(60) + bytes.fromhex("57fb808b247547db"), "LevelDB"),
     "SQLite": (b"SQLite format 3\0" + bytes(100), "SQLite"),
     "a plane without a space around it": (small_xspace()[3:], "neither an XSpace"),
     "a TensorFlow graph": (
@@ -280,21 +276,19 @@ def test_runs_without_a_trace_say_what_they_hold(tmp_path: Path) -> None:
         (found,) = [found for found in find_runs(str(tmp_path)) if found.path == str(folder)]
         return found.state, found.message
 
-    assert run("h.overview_page.json", "h.pod_viewer.json") == (
-        "legacy",
-        run("h.overview_page.json", "h.pod_viewer.json")[1],
-    )
-    assert "(overview page, pod viewer page)" in run("h.overview_page.json", "h.pod_viewer.json")[1]
+    state, message_ = run("h.memory_viewer.json", "h.pod_viewer.pb")
+    assert state == "unsupported"
+    assert "(memory viewer page, pod viewer page)" in message_
+    assert "Profile the job again" in message_
+    assert run("h.overview_page.json", "h.memory_viewer.json")[0] == "legacy"
     state, message_ = run("h.xplane.riegeli")
     assert state == "unsupported"
     assert "enable_continuous_profiling" in message_
-    state, message_ = run("h.SSTABLE", "h.op_stats_v2.pb")
+    state, message_ = run("h.metadata.SSTABLE", "h.op_stats_v2.pb")
     assert state == "unsupported"
-    assert "cache" in message_
+    assert "arguments of a trace viewer's table" in message_
     assert "failed" not in message_
-    state, message_ = run("h.tracetable")
-    assert state == "legacy"
-    assert "Cloud TPU" in message_
+    assert run("h.tracetable")[0] == "ok"
     assert run("notes.txt")[0] == "empty"
 
 

@@ -47,7 +47,7 @@ def test_legacy_and_empty_runs_are_listed_with_a_message(tmp_path: Path) -> None
     make_run(tmp_path, "nothing", "notes.txt")
     found = {run.name: run for run in find_runs(str(tmp_path))}
     assert found["old"].state == "legacy"
-    assert "older profiler" in found["old"].message
+    assert "an older profiler saved" in found["old"].message
     assert found["nothing"].state == "empty"
     assert found["nothing"].message
 
@@ -228,3 +228,119 @@ def test_a_thousand_folders_of_pytorch_are_listed_quickly(tmp_path: Path) -> Non
         assert len(find_runs(str(tmp_path))) == 1000
         seconds.append(time.perf_counter() - started)
     assert min(seconds) < 0.5
+
+
+def test_a_flat_folder_is_a_run(tmp_path: Path) -> None:
+    """As a logdir itself and below one; its name is stable and opens it."""
+    flat = tmp_path / "copied"
+    for place, name in ((flat, "copied"), (flat / "deep" / "er", "deep/er")):
+        place.mkdir(parents=True)
+        (place / "h.xplane.pb").write_bytes(small_xspace())
+        found = {run.name: run for run in find_runs(str(flat))}
+        assert set(found) == ({"copied"} if place == flat else {"copied", "deep/er"})
+        assert [file.host for file in found[name].files] == ["h"]
+        assert find_run(str(flat), name) == found[name]
+        assert has_runs(str(flat))
+    assert find_run(str(tmp_path), "copied/deep/er").path == str(flat / "deep" / "er")
+    assert find_run(str(tmp_path), "copied").path == str(flat)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_run"),
+    [
+        ("h.xplane.pb", True),
+        ("h.xplane.pb.gz", True),
+        ("h.xspace.pb", True),
+        ("h.trace.json", True),
+        ("h.trace.json.gz", True),
+        ("perfetto_trace.json.gz", False),
+        ("h.SSTABLE", True),
+        ("h.tracetable", True),
+        ("h.metadata.SSTABLE", False),
+        ("h.trie.SSTABLE", False),
+        ("config.json", False),
+        ("strace.trace", False),
+        ("saved_model.pb", False),
+    ],
+)
+def test_only_names_of_traces_make_a_run_of_any_folder(tmp_path: Path, name: str, is_run: bool) -> None:
+    (tmp_path / "some").mkdir()
+    (tmp_path / "some" / name).write_bytes(small_xspace())
+    assert [run.name for run in find_runs(str(tmp_path))] == (["some"] if is_run else [])
+    if not is_run:
+        with pytest.raises(RunNotFound):
+            find_run(str(tmp_path), "some")
+
+
+def test_a_runs_own_folder_is_a_logdir_too(tmp_path: Path) -> None:
+    folder = make_run(tmp_path, "train/2025_01_02_03_04_05", "h.xplane.pb", "g.xplane.pb")
+    for logdir in (folder, folder.parent, folder.parents[1]):
+        (run,) = find_runs(str(logdir))
+        assert (run.name, [file.host for file in run.files]) == ("2025_01_02_03_04_05", ["g", "h"])
+        assert find_run(str(logdir), run.name) == run
+    empty = make_run(tmp_path, "nothing", "notes.txt")
+    (run,) = find_runs(str(empty))
+    assert (run.name, run.state) == ("nothing", "empty")
+    assert find_run(str(empty), "nothing") == run
+
+
+def test_files_directly_in_plugins_profile_are_a_run(tmp_path: Path) -> None:
+    make_run(tmp_path, "r", "h.xplane.pb")
+    (tmp_path / "plugins" / "profile" / "k.xplane.pb").write_bytes(small_xspace())
+    found = {run.name: [file.host for file in run.files] for run in find_runs(str(tmp_path))}
+    assert found == {"r": ["h"], "plugins/profile": ["k"]}
+    assert [file.host for file in find_run(str(tmp_path), "plugins/profile").files] == ["k"]
+
+
+@pytest.mark.parametrize(
+    ("files", "opened"),
+    [
+        (("h.SSTABLE",), ["h.SSTABLE"]),
+        (("h.tracetable",), ["h.tracetable"]),
+        (("h.SSTABLE", "h.metadata.SSTABLE", "h.trie.SSTABLE"), ["h.SSTABLE"]),
+        (("h.xplane.pb", "h.SSTABLE", "h.trace.json.gz"), ["h.xplane.pb"]),
+        (("h.xplane.pb", "ALL_HOSTS.SSTABLE"), ["h.xplane.pb"]),
+        (("ALL_HOSTS.SSTABLE",), ["ALL_HOSTS.SSTABLE"]),
+        (("g.xplane.pb", "h.SSTABLE"), ["g.xplane.pb", "h.SSTABLE"]),
+        (("h.trace.json.gz", "h.SSTABLE", "h.trace"), ["h.trace.json.gz"]),
+        (("h.trace", "h.tracetable"), ["h.trace"]),
+        (("h.xspace.pb", "h.xplane.pb"), ["h.xplane.pb"]),
+        (("x.json",), ["x.json"]),
+        (("x.json.gz", "perfetto_trace.json.gz"), ["perfetto_trace.json.gz"]),
+        (("x.json", "h.xplane.pb"), ["h.xplane.pb"]),
+        (("x.json", "jit_f(1).hlo_proto.pb"), ["jit_f(1).hlo_proto.pb"]),
+        (("h.SSTABLE", "jit_f(1).hlo_proto.pb"), ["h.SSTABLE"]),
+        (("x.json", "h.overview_page.json"), ["h.overview_page.json"]),
+        (("h.memory_viewer.json",), []),
+        ((".cached_tools.json",), []),
+    ],
+)
+def test_the_best_file_of_each_host_is_opened(
+    tmp_path: Path, files: tuple[str, ...], opened: list[str]
+) -> None:
+    make_run(tmp_path, "r", *files)
+    (run,) = find_runs(str(tmp_path))
+    assert [os.path.basename(file.path) for file in run.files] == opened
+
+
+def test_flat_folders_behind_a_url() -> None:
+    memory = fsspec.filesystem("memory")
+    memory.pipe("/flat/one/h.xplane.pb", small_xspace())
+    memory.pipe("/flat/one/notes.txt", b"x")
+    memory.pipe("/flat/two/config.json", b"{}")
+    assert [run.name for run in find_runs("memory://flat")] == ["one"]
+    assert [file.host for file in find_run("memory://flat", "one").files] == ["h"]
+
+
+def test_listing_runs_reads_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_run(tmp_path, "r", "h.xplane.pb", "h.SSTABLE", "x.json", "h.overview_page.json")
+    make_run(tmp_path, "pages", "h.overview_page.json", "h.pod_viewer.json")
+    make_run(tmp_path, "table", "h.SSTABLE")
+    (tmp_path / "flat").mkdir()
+    (tmp_path / "flat" / "h.xplane.pb").write_bytes(small_xspace())
+
+    def refuse(*_args: object, **_kwargs: object) -> None:
+        raise AssertionError("a file was opened")
+
+    monkeypatch.setattr("builtins.open", refuse)
+    assert len(find_runs(str(tmp_path))) == 4

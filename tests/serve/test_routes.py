@@ -27,6 +27,7 @@ from tests.ingest.xspaces import small_xspace
 SESSION = "2025_01_02_03_04_05"
 RUN = f"train/{SESSION}"
 NOT_IN_THIS_RUN = {
+    "saved_pages",
     "tf_data_bottleneck_analysis",
     "hlo_stats",
     "op_profile",
@@ -92,7 +93,7 @@ def test_runs_and_tools(ask: Asking) -> None:
     assert {run["run"] for run in runs} == {RUN, "train/broken"}
     answer = json.loads(ask("/tools", run=RUN).data)
     assert [host["host"] for host in answer["hosts"]] == ["a", "b"]
-    assert [tool["name"] for tool in answer["tools"]] == [tool.name for tool in TOOLS]
+    assert [tool["name"] for tool in answer["tools"]] == [tool.name for tool in TOOLS if not tool.only_for]
     off = [tool for tool in answer["tools"] if not tool["available"]]
     assert off
     assert all(tool["reason"] and tool["remedy"] and 0 < len(tool["short_reason"]) <= 12 for tool in off)
@@ -203,10 +204,10 @@ def test_bad_requests_are_told_what_is_wrong(
 def test_files_of_another_kind_are_named(ask: Asking, logdir: Path) -> None:
     folder = logdir / "plugins" / "profile" / "wrong"
     folder.mkdir(parents=True)
-    (folder / "h.tracetable").write_bytes(b"x")
+    (folder / "h.trie.SSTABLE").write_bytes(b"x")
     listed = {run["run"]: run for run in json.loads(ask("/runs").data)["runs"]}
-    assert listed["wrong"]["state"] == "legacy"
-    assert "Cloud TPU" in listed["wrong"]["message"]
+    assert listed["wrong"]["state"] == "unsupported"
+    assert "index of the names" in listed["wrong"]["message"]
     assert ask("/data/overview_page", run="wrong").status_code == 409
     (folder / "h.xplane.pb").write_bytes(OPERATIONS)
     answer = ask("/data/overview_page", run="wrong")

@@ -59,7 +59,7 @@ def test_other_tools_say_why_they_cannot(run: Path) -> None:
     working = {tool.name for tool in TOOLS if tool.availability(session)}
     assert working == {"memory_viewer", "graph_viewer"}
     for tool in TOOLS:
-        if tool.name not in working and tool.name != "tpu_compatibility":
+        if tool.name not in working and tool.needs_trace:
             with pytest.raises(ToolUnavailable, match="needs a trace"):
                 tool.run(session, None, {})
 

@@ -23,7 +23,7 @@ from tests.golden_files import demo_runs
 from tests.synthetic import TpuJob, tpu_xspace
 from tests.synthetic_devices import kernels_xspace, memory_xspace
 
-READ_NO_TRACE = {"tpu_compatibility"}  # it reads graphs next to the hosts' files
+READ_NO_TRACE = {"tpu_compatibility", "saved_pages"}  # they read other files than the hosts' traces
 TOOL_NAMES = [tool.name for tool in TOOLS if tool.name not in READ_NO_TRACE]
 
 

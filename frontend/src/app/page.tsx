@@ -136,8 +136,11 @@ function ToolBody({ info, view }: { info: ToolInfo; view: ToolView }): VNode {
   );
 }
 
+/** States of runs that some page shows. */
+const OPENABLE: ReadonlySet<string> = new Set(['ok', 'hlo', 'legacy']);
+
 function RunBody({ tools, viewOf }: { tools: ToolsAnswer; viewOf: PageProps['viewOf'] }): VNode {
-  if (tools.state !== 'ok' && tools.state !== 'hlo')
+  if (!OPENABLE.has(tools.state))
     return <Message title={tools.message || 'There is no trace in this run.'} />;
   if (!tool.value) return <Loading what="Opening" />;
   const info = tools.tools.find((candidate) => candidate.name === tool.value);

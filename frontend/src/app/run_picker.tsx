@@ -15,7 +15,7 @@ const LISTED = 200;
 const STATE_WORDS = {
   ok: '',
   hlo: 'HLO only',
-  legacy: 'old format',
+  legacy: 'saved pages',
   unsupported: 'not supported',
   empty: 'empty',
   unreadable: 'unreadable',

@@ -114,7 +114,7 @@ def trace_of(raw: RawEvents, file: EventFile) -> Trace:
     strings = Strings.of(raw.texts.items)
     tables = [StatTable(table, strings) for table in stat_tables]
     warnings, notes, n_unread = _notes(raw, unbound)
-    n_damaged = raw.n_left_out + pairing.n_unmatched + n_bad + n_unread + (raw.bad >= 0)
+    n_damaged = raw.n_left_out + raw.n_lost_blocks + pairing.n_unmatched + n_bad + n_unread + (raw.bad >= 0)
     damage = _damage(raw, pairing.n_unmatched, n_bad)
     info = TraceInfo(
         file.host,
@@ -217,6 +217,7 @@ def _notes(raw: RawEvents, unbound: Unbound) -> tuple[tuple[str, ...], tuple[str
         f"Events of the phase {phase!r} cannot be shown: {n}." for phase, n in sorted(n_by_phase.items())
     ]
     notes += [f"The file's {name} are not shown." for name in UNREAD_MEMBERS if raw.members.get(name)]
+    notes += raw.notes
     if raw.n_moved:
         notes.append(_moved(raw.n_moved))
     for n, reason in (
@@ -246,6 +247,7 @@ def _damage(raw: RawEvents, n_unmatched: int, n_bad: int) -> str:
         if raw.bad >= 0
         else []
     )
+    parts += [f"damaged blocks, whose events are missing: {raw.n_lost_blocks}"] if raw.n_lost_blocks else []
     parts += [f"entries that are not events or have no time: {raw.n_left_out}"] if raw.n_left_out else []
     parts += [f"ends without a begin: {n_unmatched}"] if n_unmatched else []
     parts += [f"counter values that are not numbers: {n_bad}"] if n_bad else []

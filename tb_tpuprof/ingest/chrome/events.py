@@ -116,6 +116,7 @@ class Texts:
 class RawEvents:
     """Columns of the scanner (native/plain/json_events.py). `start_ps` is on the trace's clock, valid where
     `usable`; `n_moved` events were weeks from the others and start with the first or the last of these.
+    `n_lost_blocks` parts of the file were damaged; `notes` say what the file itself leaves out.
     """
 
     columns: dict[str, Ints]
@@ -128,6 +129,8 @@ class RawEvents:
     bad: int
     n_left_out: int
     n_moved: int = 0
+    n_lost_blocks: int = 0
+    notes: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> Ints:
         return self.columns[name]

@@ -12,7 +12,8 @@ its arguments cannot be located.
 
 from __future__ import annotations
 
-import os
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,9 @@ import numpy.typing as npt
 from tb_tpuprof.errors import TraceFormatError
 from tb_tpuprof.ingest.chrome.decoder import EventFile, trace_of
 from tb_tpuprof.ingest.chrome.events import DECODED_ARGUMENTS, MAX_EVENTS, RawEvents, Texts, times_of
+from tb_tpuprof.ingest.chrome.message_reader import Arguments, MessageReader, one
 from tb_tpuprof.ingest.storage.source import event_arguments
-from tb_tpuprof.native import fields, intern, parts, spans
+from tb_tpuprof.native import fields, parts, repeated, spans
 from tb_tpuprof.native.machine_memory import max_events
 from tb_tpuprof.native.plain.json_events import COLUMNS, HAS_ARGS, HAS_DURATION, HAS_TIME, VALUE_COLUMNS
 from tb_tpuprof.trace import schema
@@ -31,7 +33,7 @@ from tb_tpuprof.trace.wire import read_varint
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
-_DEVICES, _EVENTS, _ARGUMENTS = 1, 4, 11
+_EVENTS, _ARGUMENTS = 4, 11
 _EVENT_TAG = _EVENTS << 3 | 2
 _MOST_PS = 2**61
 _MOST_HEADER_BYTES = 11
@@ -43,7 +45,7 @@ def decode_trace_events(data: Bytes, path: str, host: str, source: TraceSource) 
     """Decode a whole file. Raises TraceFormatError if it is cut off before its first event or contains too
     many.
     """
-    _, starts, sizes = parts(data, _one(0), _one(len(data)), _EVENTS)
+    _, starts, sizes = parts(data, one(0), one(len(data)), _EVENTS)
     n_events = len(starts)
     if n_events > min(MAX_EVENTS, max_events()):
         raise TraceFormatError(
@@ -52,7 +54,7 @@ def decode_trace_events(data: Bytes, path: str, host: str, source: TraceSource) 
             f"contains {n_events:,} events, more than fit into this machine's memory",
             "Profile for a shorter time.",
         )
-    raw = _Reader(data, starts, sizes).raw()
+    raw = _Reader(data, starts, sizes, _RENAMED).raw()
     if raw.bad >= 0 and not len(starts):
         raise TraceFormatError(path, raw.bad, "is cut off or damaged")
     return trace_of(
@@ -67,18 +69,27 @@ def decode_trace_events(data: Bytes, path: str, host: str, source: TraceSource) 
     )
 
 
-def _one(value: int) -> Ints:
-    return np.array([value], np.int64)
+def trace_event_arguments(data: Bytes) -> tuple[Texts, Arguments]:
+    """(texts, all arguments) of a whole file's events."""
+    _, starts, sizes = parts(data, one(0), one(len(data)), _EVENTS)
+    reader = _Reader(data, starts, sizes)
+    arguments = reader.arguments()
+    return reader.texts, arguments
 
 
-class _Reader:
+class _Reader(MessageReader):
     """Builds columns of all events and of the names of devices and resources."""
 
-    def __init__(self, data: Bytes, starts: Ints, sizes: Ints) -> None:
-        self.data = data
+    def __init__(
+        self,
+        data: Bytes,
+        starts: Ints,
+        sizes: Ints,
+        renamed: Mapping[bytes, bytes] = MappingProxyType({}),
+    ) -> None:
+        super().__init__(data, renamed)
         self.starts = starts
         self.sizes = sizes
-        self.texts = Texts([])
 
     def raw(self) -> RawEvents:
         """The events, followed by a metadata event for each device and resource that has a name."""
@@ -89,19 +100,19 @@ class _Reader:
         # 0 if there are bytes in place of a number.
         device, resource, _, start, duration = np.where(sizes > 0, 0, numbers).T
         is_timed = (broken == 0) & (start >= 0)
-        names = self._named_lines()
+        names = self.named_lines(0, len(self.data))
         columns: dict[str, npt.NDArray[Any]] = {
             name: np.zeros(n + len(names), kind) for name, kind in COLUMNS.items()
         }
         columns["position"][:n] = self._positions()
         columns["us"][:n], columns["rest_ps"][:n] = start // 10**6, start % 10**6
         columns["duration_ps"][:n] = np.where((duration >= 0) & (duration < _MOST_PS), duration, 0)
-        columns["name"][:n] = self._interned(numbers[:, 2], sizes[:, 2])
+        columns["name"][:n] = self.interned(numbers[:, 2], sizes[:, 2])
         columns["cat"][:] = -1
-        columns["pid"][:n], columns["tid"][:n] = self._decimal(device), self._decimal(resource)
+        columns["pid"][:n], columns["tid"][:n] = self.decimal(device), self.decimal(resource)
         columns["phase"][:n] = ord("X")
         columns["flags"][:n] = np.where(is_timed, HAS_TIME | HAS_DURATION | HAS_ARGS, 0)
-        values = self._with_names(self._arguments(), columns, names, n)
+        values = self.with_names(self._decoded_arguments(), columns, names, n)
         times = times_of(columns)
         _, bad = fields(self.data, 0, len(self.data))
         n_left_out = int((~times.usable[:n]).sum())
@@ -127,92 +138,29 @@ class _Reader:
         )
         return positions
 
-    def _interned(self, starts: Ints, sizes: Ints) -> Ints:
-        """Ids of the texts at these positions, -1 for empty and absent ones."""
-        is_absent = sizes <= 0
-        starts, sizes = np.where(is_absent, 0, starts), np.maximum(sizes, 0)
-        ids, first = intern(self.data, starts, sizes, int.from_bytes(os.urandom(8), "little"))
-        distinct = zip(starts[first].tolist(), sizes[first].tolist(), strict=True)
-        text_ids = [self._text(self.data[start : start + size].tobytes()) for start, size in distinct]
-        return (
-            np.where(is_absent, -1, np.array(text_ids, np.int64)[ids])
-            if len(text_ids)
-            else np.empty(0, np.int64)
-        )
+    def arguments(self) -> Arguments:
+        """All arguments of all events, which are texts."""
+        owner, key, positions, sizes = self._pairs()
+        value = self.interned(positions, sizes)
+        value[value < 0] = self.texts.add("")
+        return Arguments(self._positions()[owner], key, np.full(len(key), schema.TEXT), value)
 
-    def _text(self, text: bytes) -> int:
-        return self.texts.add(_RENAMED.get(text, text).decode("utf-8", "replace"))
-
-    def _decimal(self, numbers: Ints) -> Ints:
-        """Ids of numbers written as texts."""
-        distinct, inverse = np.unique(numbers, return_inverse=True)
-        return np.array([self.texts.add(str(number)) for number in distinct.tolist()], np.int64)[
-            inverse.reshape(-1)
-        ]
-
-    def _arguments(self) -> dict[str, npt.NDArray[Any]]:
-        """The arguments that analyses read, as texts."""
-        offsets, starts, sizes = parts(self.data, self.starts, self.sizes, _ARGUMENTS)
-        positions, span_sizes, _, _ = spans(self.data, starts, sizes, np.array([1, 2], np.int64))
-        owner = np.repeat(np.arange(len(self.starts), dtype=np.int64), np.diff(offsets))
-        key = self._interned(positions[:, 0], span_sizes[:, 0])
+    def _decoded_arguments(self) -> dict[str, npt.NDArray[Any]]:
+        """The arguments that analyses read."""
+        owner, key, positions, sizes = self._pairs()
         is_decoded = np.isin(key, [self.texts.find(name) for name in DECODED_ARGUMENTS])
-        value = self._interned(positions[is_decoded, 1], span_sizes[is_decoded, 1])
+        value = self.interned(positions[is_decoded], sizes[is_decoded])
         kind = np.full(len(value), schema.TEXT)
         columns = {"value": value, "event": owner[is_decoded], "key": key[is_decoded], "kind": kind}
         return {name: columns[name].astype(dtype) for name, dtype in VALUE_COLUMNS.items()}
 
-    def _named_lines(self) -> list[tuple[int, int, str]]:
-        """(device, resource or -1 for the device itself, name) of all that have a name."""
-        lines: list[tuple[int, int, str]] = []
-        for key, start, size in self._entries(_one(0), _one(len(self.data))):
-            lines.append((key, -1, self._name(start, size)))
-            lines += [
-                (key, resource, self._name(*span))
-                for resource, *span in self._entries(_one(start), _one(size), 3)
-            ]
-        return [(device, resource, name) for device, resource, name in lines if name]
-
-    def _entries(self, starts: Ints, sizes: Ints, number: int = _DEVICES) -> list[tuple[int, int, int]]:
-        """(key, position, size) of the entries of a map of messages."""
-        _, entry_starts, entry_sizes = parts(self.data, starts, sizes, number)
-        values, value_sizes, _, _ = spans(self.data, entry_starts, entry_sizes, np.array([1, 2], np.int64))
-        keys = np.where(value_sizes[:, 0] > 0, 0, values[:, 0])
-        return list(
-            zip(keys.tolist(), values[:, 1].tolist(), np.maximum(value_sizes[:, 1], 0).tolist(), strict=True)
-        )
-
-    def _name(self, start: int, size: int) -> str:
-        positions, name_sizes, _, _ = spans(self.data, _one(start), _one(size), _one(1))
-        position, size_bytes = int(positions[0, 0]), max(int(name_sizes[0, 0]), 0)
-        return self.data[position : position + min(size_bytes, 1000)].tobytes().decode("utf-8", "replace")
-
-    def _with_names(
-        self,
-        values: dict[str, npt.NDArray[Any]],
-        columns: dict[str, npt.NDArray[Any]],
-        names: list[tuple[int, int, str]],
-        n: int,
-    ) -> dict[str, npt.NDArray[Any]]:
-        """Adds metadata events after the n events; returns `values` with their one argument appended."""
-        add = self.texts.add
-        columns["phase"][n:] = ord("M")
-        for name, ids in (
-            ("pid", [add(str(device)) for device, _, _ in names]),
-            ("tid", [add(str(line)) for _, line, _ in names]),
-        ):
-            columns[name][n:] = ids
-        columns["name"][n:] = [add("process_name" if line < 0 else "thread_name") for _, line, _ in names]
-        name_values = {
-            "value": [add(name) for _, _, name in names],
-            "event": range(n, n + len(names)),
-            "key": [add("name")] * len(names),
-            "kind": [schema.TEXT] * len(names),
-        }
-        return {
-            name: np.concatenate((values[name], np.array(name_values[name], dtype)))
-            for name, dtype in VALUE_COLUMNS.items()
-        }
+    def _pairs(self) -> tuple[Ints, Ints, Ints, Ints]:
+        """(event, name as id, position and size of the text) of all arguments."""
+        offsets, starts, sizes = parts(self.data, self.starts, self.sizes, _ARGUMENTS)
+        positions, span_sizes, _, _ = spans(self.data, starts, sizes, np.array([1, 2], np.int64))
+        owner = repeated(np.arange(len(self.starts), dtype=np.int32), np.diff(offsets))
+        key = self.interned(positions[:, 0], span_sizes[:, 0])
+        return owner, key, positions[:, 1], span_sizes[:, 1]
 
 
 def _message(data: Bytes, position: int) -> bytes:

@@ -42,6 +42,7 @@ from tb_tpuprof.ingest.storage.source import (
     PackedTraceEventSource,
     TraceEventSource,
 )
+from tb_tpuprof.ingest.storage.table_source import TableSource
 from tb_tpuprof.parallel.background import BACKGROUND, IsAbandoned
 from tb_tpuprof.parallel.threads import call_in_parallel
 from tb_tpuprof.trace import schema
@@ -67,6 +68,7 @@ _SOURCES = {
         PackedJsonSource,
         TraceEventSource,
         PackedTraceEventSource,
+        TableSource,
     )
 }
 _STAT_TABLES = ("event_stats", "metadata_stats", "plane_stats")

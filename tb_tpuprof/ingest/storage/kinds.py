@@ -10,8 +10,12 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
-LEGACY, UNSUPPORTED = "legacy", "unsupported"
+from tb_tpuprof.ingest.storage.leveldb import MAGIC
+from tb_tpuprof.ingest.storage.run_info import LEGACY
+
+UNSUPPORTED = "unsupported"
 
 
 @dataclass(frozen=True)
@@ -40,20 +44,28 @@ _PAGES = {
     "tf_data_bottleneck_analysis": "tf.data analysis page",
     "framework_op_stats": "table of framework operations",
 }
-_PAGE = re.compile(rf"(^|\.)({'|'.join(_PAGES)})\.(json|pb)(\.gz)?$")
+_PAGE = re.compile(rf"(?:^|(?P<host>.*)\.)(?P<page>{'|'.join(_PAGES)})\.(?P<form>json|pb)(?:\.gz)?$")
+_READ_PAGES = {
+    ("overview_page", "json"),
+    ("overview_page", "pb"),
+    ("input_pipeline", "json"),
+    ("input_pipeline", "pb"),
+    ("tensorflow_stats", "pb"),
+    ("kernel_stats", "pb"),
+    ("pod_viewer", "json"),
+    ("op_profile", "json"),
+    ("memory_profile", "json"),
+}
 RIEGELI = FileKind(
     "a stream of profile pieces (Riegeli records), which JAX writes with continuous profiling",
     "This format cannot be opened yet. Profile without enable_continuous_profiling in advanced_configuration "
     "to get an .xplane.pb file.",
 )
-TABLE = FileKind(
-    "a trace viewer's cache (LevelDB table), which contains parts of a trace for fast drawing", _OPEN_TRACE
+ARGUMENTS = FileKind(
+    "the arguments of a trace viewer's table, without its events",
+    "Open the .SSTABLE file next to it, or the .xplane.pb file that both were made from.",
 )
-OLD_TABLE = FileKind(
-    "the event table of Cloud TPU's streaming trace viewer (capture_tpu_profile before TensorFlow 2.3)",
-    _AGAIN,
-    LEGACY,
-)
+NAME_INDEX = FileKind("an index of the names in a trace viewer's table", _OPEN_TRACE)
 MARKER = FileKind(
     "an empty event file, which tells TensorBoard that the folder contains profiles",
     "The profiles are next to it, in plugins/profile/<run>.",
@@ -74,7 +86,9 @@ SUMMARIES = FileKind("an intermediate result that another profile viewer stores 
 PERFETTO = FileKind(
     "a Perfetto trace", "Export it as Chrome trace JSON (traceconv json), or open it in ui.perfetto.dev."
 )
-OLD_TRACE = FileKind("a trace of TensorFlow 2.1 (Trace protobuf)", "")  # is opened, regardless of its name
+# Both are opened, regardless of the file's name.
+OLD_TRACE = FileKind("a trace of TensorFlow 2.1 (Trace protobuf)", "")
+TABLE = FileKind("a streaming trace viewer's table (LevelDB)", "")
 UNKNOWN = FileKind(
     "not a profile: it is neither an XSpace protobuf (.xplane.pb) nor Chrome trace JSON",
     "Choose the run's .xplane.pb or trace.json file. If it was one, copy it again in binary mode.",
@@ -87,8 +101,8 @@ _FEW = 8
 _BY_SUFFIX: tuple[tuple[str, FileKind], ...] = (
     (".xplane.riegeli", RIEGELI),
     (".riegeli", RIEGELI),
-    (".tracetable", OLD_TABLE),
-    (".SSTABLE", TABLE),
+    (".metadata.SSTABLE", ARGUMENTS),
+    (".trie.SSTABLE", NAME_INDEX),
     (".profile-empty", MARKER),
     (
         "NO_MODULE.hlo_proto.pb",
@@ -142,16 +156,33 @@ _MAGIC: tuple[tuple[bytes, FileKind], ...] = (
     ),
     (b"\xfd7zXZ\0", FileKind("packed with xz", "Unpack it (unxz), then open the plain file.")),
 )
-_TABLE_END = bytes.fromhex("57fb808b247547db")
+
+
+class PageName(NamedTuple):
+    """A file that a page was saved in: its host, the page, its title, and whether it can be read."""
+
+    host: str
+    page: str
+    title: str
+    is_read: bool
+
+
+def page_of_name(path: str) -> PageName | None:
+    """The saved page that a file's name names; None for any other file."""
+    match = _PAGE.fullmatch(os.path.basename(path))
+    if match is None:
+        return None
+    page = match["page"]
+    return PageName(match["host"] or "", page, _PAGES[page], (page, match["form"]) in _READ_PAGES)
 
 
 def kind_of_name(path: str) -> FileKind | None:
     """The kind of a file with that name; None for traces and unknown names."""
     name = os.path.basename(path)
-    page = _PAGE.search(name)
+    page = page_of_name(name)
     if page:
         what = (
-            f"the finished {_PAGES[page[2]]} of an older profiler, which saved pages in addition to the "
+            f"the finished {page.title} of an older profiler, which saved pages in addition to the "
             "trace or instead of it"
         )
         return FileKind(what, f"It cannot be opened here. {_AGAIN}", LEGACY)
@@ -163,7 +194,7 @@ def kind_of_name(path: str) -> FileKind | None:
 
 def kind_of_bytes(head: bytes, tail: bytes) -> FileKind | None:
     """The kind of a file with these first and last bytes, None if they do not identify it."""
-    if tail.endswith(_TABLE_END):
+    if tail.endswith(MAGIC):
         return TABLE
     if _is_reencoded(head):
         return REENCODED
@@ -183,7 +214,7 @@ def _is_reencoded(head: bytes) -> bool:
 
 def without_trace(names: Iterable[str]) -> tuple[str, str]:
     """(state, message) of a run whose folder has these files but no trace. The message says what they are and
-    what to do, the oldest formats last.
+    what to do.
     """
     named = [(name, kind) for name in sorted(names) if (kind := kind_of_name(name))]
     if not named:
@@ -191,16 +222,16 @@ def without_trace(names: Iterable[str]) -> tuple[str, str]:
             "This run's folder contains no .xplane.pb or .trace.json file. The capture may have failed or is "
             "still being written."
         )
-    pages = [_PAGES[page[2]] for name, _ in named if (page := _PAGE.search(name))]
-    others = {kind: name for name, kind in reversed(named) if not _PAGE.search(name)}
+    pages = [page.title for name, _ in named if (page := page_of_name(name))]
+    others = {kind: name for name, kind in reversed(named) if not page_of_name(name)}
     if pages and not others:
         listed = ", ".join(dict.fromkeys(pages))
         return (
-            LEGACY,
-            f"This run's folder contains no trace, only finished pages of an older profiler ({listed}), "
-            f"which cannot be opened. {_AGAIN}",
+            UNSUPPORTED,
+            f"This run's folder contains no trace, only finished pages of an older profiler ({listed}) in a "
+            f"format that is not known. {_AGAIN}",
         )
-    other_kinds = sorted(others, key=lambda kind: (kind.state == LEGACY, others[kind]))
+    other_kinds = sorted(others, key=lambda kind: others[kind])
     descriptions = " ".join(f"{others[kind]} is {kind.what}." for kind in other_kinds[:2])
     return other_kinds[
         0

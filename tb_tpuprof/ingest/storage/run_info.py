@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+OK, HLO, LEGACY = "ok", "hlo", "legacy"
+
 
 @dataclass(frozen=True)
 class HostFile:
@@ -20,9 +22,9 @@ class RunInfo:
     """A profile run.
 
     `state` is ok, hlo (programs without a trace; its only file, of host `NO_HOST`, is the largest one, with
-    the size of all), legacy (only pages that older profilers wrote), unsupported (other files, which cannot
-    be opened), unreadable (the folder, or each of its traces) or empty; `message` says what the files are and
-    what to do.
+    the size of all), legacy (only pages that older profilers saved; a host's file is the largest, with the
+    size of all), unsupported (other files, which cannot be opened), unreadable (the folder, or each of its
+    traces) or empty; `message` says what the files are and what to do.
     """
 
     name: str
@@ -31,3 +33,8 @@ class RunInfo:
     captured_at: str
     state: str
     message: str
+
+    @property
+    def has_trace(self) -> bool:
+        """Whether its files are traces: not programs or saved pages."""
+        return self.state not in (HLO, LEGACY)

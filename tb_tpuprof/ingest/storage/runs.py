@@ -4,8 +4,12 @@
 <logdir>/**/plugins/profile/<session>+<end of another's name>    joined from sibling folders (`joining`)
 <logdir>/**/plugins/profile/<session>/<host>.trace.json[.gz]     the same; if a host has both, the XPlane wins
 <logdir>/**/plugins/profile/<session>/<host>.trace               TensorFlow 2.1's; read if nothing is newer
+<logdir>/**/plugins/profile/<session>/<host>.SSTABLE             a viewer's table; read if nothing is newer
+<logdir>/**/plugins/profile/<session>/<name>.json[.gz]           a Chrome trace; read if nothing else is
 <logdir>/**/<folder>/<worker>[.<timestamp>].pt.trace.json[.gz]   PyTorch's profiler; run <folder>
-<logdir>/**/plugins/profile/<session>/<program>.hlo_proto.pb     without a trace: a run of programs only
+<logdir>/**/<folder>/<host>.xplane.pb[.gz]                       a copied trace; run <folder>
+<logdir>/**/plugins/profile/<session>/<host>.<page>.json|pb      without a trace: a run of saved pages only
+<logdir>/**/plugins/profile/<session>/<program>.hlo_proto.pb     without both: a run of programs only
 """
 
 from __future__ import annotations
@@ -22,14 +26,27 @@ from typing import NamedTuple
 from tb_tpuprof.errors import LogDirectory, NotATrace, RunNotFound, StorageError
 from tb_tpuprof.ingest.storage import joining
 from tb_tpuprof.ingest.storage.files import file_state, filesystem, is_url, storage_errors
-from tb_tpuprof.ingest.storage.kinds import kind_of_name, without_trace
-from tb_tpuprof.ingest.storage.run_info import HostFile, RunInfo
+from tb_tpuprof.ingest.storage.kinds import kind_of_name, page_of_name, without_trace
+from tb_tpuprof.ingest.storage.run_info import HLO, LEGACY, OK, HostFile, RunInfo
 
 XPLANE_SUFFIXES = (".xplane.pb", ".xplane.pb.gz", ".xspace.pb", ".xspace.pb.gz")
 PYTORCH_SUFFIXES = (".pt.trace.json", ".pt.trace.json.gz")
 OLD_TRACE_SUFFIXES = (".trace", ".trace.gz")
-SUFFIXES = (*XPLANE_SUFFIXES, *PYTORCH_SUFFIXES, ".trace.json", ".trace.json.gz", *OLD_TRACE_SUFFIXES)
+TABLE_SUFFIXES = (".SSTABLE", ".tracetable")
+_JSON_SUFFIXES = (".trace.json", ".trace.json.gz")
+SUFFIXES = (
+    *XPLANE_SUFFIXES,
+    *PYTORCH_SUFFIXES,
+    *_JSON_SUFFIXES,
+    *OLD_TRACE_SUFFIXES,
+    *TABLE_SUFFIXES,
+)
+# Files that make a run of a folder outside plugins/profile; names such as x.json and x.trace say too little.
+_LOOSE_SUFFIXES = (*XPLANE_SUFFIXES, *PYTORCH_SUFFIXES, *_JSON_SUFFIXES, *TABLE_SUFFIXES)
+_PARTS_OF_TABLES = (".metadata.SSTABLE", ".trie.SSTABLE")
 _PERFETTO = "perfetto_trace.json.gz"  # JAX writes it next to the XPlane, with the same events
+_ANY_JSON = (".json", ".json.gz")
+_ALL_HOSTS = "ALL_HOSTS"  # a viewer's table of several hosts, which have tables of their own
 UNREADABLE = "unreadable"
 NO_NAME = "(no name)"
 HLO_SUFFIX = ".hlo_proto.pb"
@@ -43,6 +60,10 @@ PROGRAMS_ONLY = (
     "This run contains the HLO of compiled programs (*.hlo_proto.pb) but no trace: the memory viewer and the "
     "graph viewer show what the compiler planned. "
     "Capture a profile, or copy the .xplane.pb files here, to see what ran and for how long."
+)
+PAGES_ONLY = (
+    "This run contains no trace, only finished pages that an older profiler saved. Saved pages shows what "
+    "they state; there is no timeline, and nothing can be computed again. Profile the job again for more."
 )
 _SESSION_TIME = re.compile(r"^(\d{4})[_-](\d\d)[_-](\d\d)[_-](\d\d)[_-](\d\d)[_-](\d\d)")
 _TIMESTAMP = re.compile(r"\.\d{10,}$")
@@ -67,12 +88,29 @@ def host_of(path: str) -> str:
         if name.endswith(suffix):
             host = name[: -len(suffix)]
             return (_TIMESTAMP.sub("", host) if suffix in PYTORCH_SUFFIXES else host) or NO_NAME
-    return re.sub(r"\.json(\.gz)?$", "", name) or NO_NAME
+    page = page_of_name(name)
+    return (page.host if page else re.sub(r"\.json(\.gz)?$", "", name)) or NO_NAME
+
+
+def _is_trace(name: str) -> bool:
+    """Whether a file of a run's folder is a host's trace by its name."""
+    return name.endswith(SUFFIXES) and not name.endswith(_PARTS_OF_TABLES)
+
+
+def _is_loose(name: str) -> bool:
+    """Whether a file makes a run of any folder."""
+    return name.endswith(_LOOSE_SUFFIXES) and not name.endswith(_PARTS_OF_TABLES)
 
 
 def is_program(path: str) -> bool:
     """Whether a file contains the HLO of a program."""
     return path.endswith(HLO_SUFFIX) and os.path.basename(path) != NO_MODULE + HLO_SUFFIX
+
+
+def is_saved_page(path: str) -> bool:
+    """Whether a file is a page that an older profiler saved and that can be read."""
+    page = page_of_name(path)
+    return page is not None and page.is_read
 
 
 def find_runs(logdir: str) -> list[RunInfo]:
@@ -119,8 +157,12 @@ def _find_one(logdir: str, name: str) -> RunInfo:
     if os.path.isdir(path):
         return _run(logdir, path)
     logdir_name = os.path.basename(os.path.abspath(logdir))
-    for folder in (os.path.join(logdir, *parts), *([logdir] if name == logdir_name else [])):
-        if os.path.isdir(folder) and _holds_pytorch(folder):
+    for folder in (
+        os.path.join(logdir, *parts),
+        *([logdir] if name == logdir_name else []),
+        *([os.path.join(logdir, "profile", name)] if logdir_name == "plugins" else []),
+    ):
+        if os.path.isdir(folder) and (_holds_traces(folder) or _is_session(folder)):
             return _run(logdir, folder)
     raise RunNotFound(name, "its folder does not exist (anymore)")
 
@@ -170,24 +212,24 @@ def _open_one(run_dir: str) -> RunInfo:
 
 def _of_file(path: str, size_bytes: int, mtime_ns: int) -> RunInfo:
     kind = kind_of_name(path)
-    if kind is not None:
+    if kind is not None and not is_saved_page(path):
         raise NotATrace(path, kind.what, kind.remedy)
     host = host_of(path)
     run = _info(host, path, [HostFile(host, path, size_bytes, mtime_ns)], mtime_ns, [])
-    if run.state != "hlo":
+    if run.state != HLO:
         return run
     title = os.path.basename(path).removesuffix(HLO_SUFFIX)
     return replace(run, name=title or NO_NAME, message=PROGRAM_ONLY)
 
 
-def _holds_pytorch(folder: str) -> bool:
-    """Whether the folder itself contains files of PyTorch's profiler."""
+def _holds_traces(folder: str) -> bool:
+    """Whether the folder itself contains files that make it a run."""
     with storage_errors(folder), os.scandir(folder) as entries:
-        return any(entry.name.endswith(PYTORCH_SUFFIXES) for entry in entries)
+        return any(_is_loose(entry.name) for entry in entries)
 
 
 def _session_folders(logdir: str) -> Iterator[str]:
-    """Folders below any plugins/profile, and those of PyTorch. Follows links, but enters no folder twice."""
+    """Folders below any plugins/profile, and those with traces. Follows links, but enters no folder twice."""
     seen: set[tuple[int, int]] = set()
     stack = [logdir]
     while stack and len(seen) < _MAX_FOLDERS:
@@ -202,12 +244,18 @@ def _session_folders(logdir: str) -> Iterator[str]:
             folders = [entry.path for entry in children if _is_folder(entry)]
         except OSError:
             continue
+        is_loose = any(_is_loose(entry.name) for entry in children)
         if folder.replace(os.sep, "/").endswith("/plugins/profile"):
             yield from folders
-            continue
-        if any(entry.name.endswith(PYTORCH_SUFFIXES) for entry in children):
+        else:
+            stack += folders
+        if is_loose or (folder == logdir and _is_session(logdir)):
             yield folder
-        stack += folders
+
+
+def _is_session(path: str) -> bool:
+    """Whether a folder is directly below plugins/profile."""
+    return os.path.dirname(os.path.abspath(path)).replace(os.sep, "/").endswith("/plugins/profile")
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
@@ -255,23 +303,27 @@ def _printable(name: str) -> str:
 
 
 def _matters(name: str) -> bool:
-    return name.endswith((*SUFFIXES, HLO_SUFFIX)) or name == _PERFETTO or kind_of_name(name) is not None
+    return name.endswith((*SUFFIXES, HLO_SUFFIX, *_ANY_JSON)) or kind_of_name(name) is not None
 
 
 def _of_entries(name: str, path: str, entries: list[_Entry], folder_time: Callable[[], int]) -> RunInfo:
     """The run made of a folder's files. If no file has a time, the folder's own time counts."""
-    files, programs, perfetto = [], [], []
+    files, perfetto, pages, programs, others = [], [], [], [], []
     newest = 0
     for entry in entries:
         file = HostFile(host_of(entry.name), entry.path, entry.size_bytes, entry.mtime_ns)
-        if entry.name == _PERFETTO:
-            perfetto.append(file)
-        elif entry.name.endswith(SUFFIXES):
+        if _is_trace(entry.name):
             files.append(file)
             newest = max(newest, _written_ns(entry.name) or entry.mtime_ns)
         elif is_program(entry.name) and entry.size_bytes:
             programs.append(replace(file, host=NO_HOST))
-    files = files or perfetto or _of_programs(programs)
+        elif entry.name == _PERFETTO:
+            perfetto.append(file)
+        elif is_saved_page(entry.name):
+            pages.append(file)
+        elif entry.name.endswith(_ANY_JSON) and kind_of_name(entry.name) is None:
+            others.append(file)
+    files = files or perfetto or _of_pages(pages) or _of_programs(programs) or others
     newest = newest or max((file.mtime_ns for file in files), default=0) or folder_time()
     return _info(name, path, files, newest, [entry.name for entry in entries])
 
@@ -292,9 +344,11 @@ def _run_name(logdir: str, path: str) -> str:
 
 def _info(name: str, path: str, files: list[HostFile], newest_ns: int, names: list[str]) -> RunInfo:
     ordered = tuple(sorted(_one_per_host(files), key=lambda file: _natural(file.host)))
-    state, message = "ok", ""
+    state, message = OK, ""
     if any(file.host == NO_HOST and is_program(file.path) for file in files):
-        state, message = "hlo", PROGRAMS_ONLY
+        state, message = HLO, PROGRAMS_ONLY
+    elif ordered and is_saved_page(ordered[0].path):
+        state, message = LEGACY, PAGES_ONLY
     elif not files:
         state, message = without_trace(names)
     elif not any(file.size_bytes for file in files):
@@ -316,8 +370,8 @@ def _why_empty(files: list[HostFile]) -> str:
 
 
 def _of_programs(programs: list[HostFile]) -> list[HostFile]:
-    """One file that represents all programs: the largest, with the size of all and the time of the newest.
-    Empty if there are none.
+    """One file that represents all: the largest, with the size of all and the time of the newest. Empty if
+    there are none.
     """
     if not programs:
         return []
@@ -326,15 +380,25 @@ def _of_programs(programs: list[HostFile]) -> list[HostFile]:
     return [replace(largest, size_bytes=size, mtime_ns=newest)]
 
 
+def _of_pages(pages: list[HostFile]) -> list[HostFile]:
+    """A file for each host: its largest page, with the size of all and the time of the newest."""
+    by_host: dict[str, list[HostFile]] = {}
+    for file in pages:
+        by_host.setdefault(file.host, []).append(file)
+    return [replace(_of_programs(listed)[0], host=host) for host, listed in by_host.items()]
+
+
 def _one_per_host(files: list[HostFile]) -> list[HostFile]:
-    """The best file of each host: an XPlane rather than JSON, plain rather than gzipped. PyTorch's captures
-    at several times count as several hosts.
+    """The best file of each host: an XPlane rather than JSON, JSON rather than a table, plain rather than
+    gzipped. PyTorch's captures at several times count as several hosts.
     """
     times: dict[str, set[str]] = {}
     for file in files:
         if file.path.endswith(PYTORCH_SUFFIXES):
             times.setdefault(file.host, set()).add(_stamped(file.path))
     unique: dict[str, HostFile] = {}
+    if any(file.host != _ALL_HOSTS for file in files):
+        files = [file for file in files if file.host != _ALL_HOSTS or not file.path.endswith(TABLE_SUFFIXES)]
     for file in sorted(files, key=lambda file: (_rank(file.path), file.path), reverse=True):
         host = (
             _stamped(file.path)
@@ -355,8 +419,8 @@ def _written_ns(name: str) -> int:
 
 
 def _rank(path: str) -> int:
-    """XPlanes first, then PyTorch's JSON, then JSON made from an XPlane, then older formats."""
-    order = (XPLANE_SUFFIXES, PYTORCH_SUFFIXES, (".json", ".json.gz"))
+    """XPlanes first, then PyTorch's JSON, then JSON made from an XPlane, then older formats and tables."""
+    order = (XPLANE_SUFFIXES, PYTORCH_SUFFIXES, _ANY_JSON, OLD_TRACE_SUFFIXES)
     return next((rank for rank, suffixes in enumerate(order) if path.endswith(suffixes)), len(order))
 
 
@@ -394,7 +458,7 @@ def _url_runs(logdir: str) -> list[RunInfo]:
     sessions: dict[str, list[dict[str, object]]] = {}
     for path, entry in files.items():
         folder = os.path.dirname(path)
-        if os.path.dirname(folder).endswith("plugins/profile") or path.endswith(PYTORCH_SUFFIXES):
+        if os.path.dirname(folder).endswith("plugins/profile") or _is_loose(os.path.basename(path)):
             sessions.setdefault(folder, []).append({**entry, "name": path})
     return [
         _url_run(_run_name(inner.rstrip("/") or "/", folder), prefix + folder.lstrip("/"), files)

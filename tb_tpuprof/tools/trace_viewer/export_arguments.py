@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from tb_tpuprof.ingest.storage.json_source import END_POSITION, JsonSource
 from tb_tpuprof.ingest.storage.source import PackedSource
+from tb_tpuprof.ingest.storage.table_source import TableSource
 from tb_tpuprof.tools.trace_viewer.export_rows import Rows, Texts
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.trace import Trace
@@ -71,7 +72,8 @@ def arguments_of(trace: Trace, rows: Rows, texts: Texts, with_args: bool) -> Arg
             stats.append(_decoded(trace, event, texts, _in_file(trace, event, arguments)))
         else:
             arguments.common = _common(trace, event, texts)
-            if int((event >= 0).sum()) <= MAX_READ_ONE_BY_ONE and not isinstance(trace.source, PackedSource):
+            n_events = int((event >= 0).sum())
+            if n_events <= MAX_READ_ONE_BY_ONE and not isinstance(trace.source, (PackedSource, TableSource)):
                 arguments.data, arguments.spans = _one_by_one(trace, event)
             else:
                 stats.append(_decoded(trace, event, texts, set()))

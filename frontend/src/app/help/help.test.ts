@@ -16,6 +16,7 @@ const TOOLS = [
   'overview_page',
   'pod_viewer',
   'roofline_model',
+  'saved_pages',
   'tf_data_bottleneck_analysis',
   'tpu_compatibility',
   'trace_viewer',

@@ -18,6 +18,7 @@ Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
 # A header may state any size. Real chunks unpack to 3 to 40 times their size.
 MOST_RATIO, _RATIO_COUNTS_FROM = 1000, 64 * 2**20
+MOST_RECORDS = 2**24  # of a chunk
 _SIZE_BYTES = 9  # at most, of a record's size
 
 
@@ -27,6 +28,8 @@ def chunk_records(read: Read, chunk: Chunk, most_bytes: int) -> tuple[Bytes, Int
     """
     if chunk.size > min(most_bytes, max(_RATIO_COUNTS_FROM, MOST_RATIO * chunk.data_size)):
         raise Damaged(f"its {chunk.data_size:,} bytes would unpack to {chunk.size:,}")
+    if chunk.n_records > MOST_RECORDS:
+        raise Damaged(f"it states {chunk.n_records:,} records")
     data = chunk_data(read, chunk)
     if not len(data):
         raise Damaged("its bytes are not those that were written: their hash is wrong")

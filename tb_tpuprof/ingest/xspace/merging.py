@@ -151,7 +151,7 @@ class TraceMerger:
         )
         self._stats = {}
         whole = with_counters(trace)
-        return whole if whole is trace or kept is not None else self._without_cold(whole, chosen_stats)
+        return whole if kept is not None else self._without_cold(whole, chosen_stats)
 
     def merged_info(self, info: TraceInfo) -> TraceInfo:
         """Facts with the pieces' host names, errors and warnings, each text once."""

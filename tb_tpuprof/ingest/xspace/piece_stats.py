@@ -75,7 +75,8 @@ def by_key(stats: Table | StatsByKey) -> Iterator[tuple[int, StatColumns]]:
         return
     names = ("owner", "kind", "value", "size")
     keys, first = np.unique(stats["key"], return_index=True)
-    for key, a, b in zip(keys.tolist(), first, [*first[1:], len(stats)], strict=True):
+    ends = np.append(first, len(stats))[1:]
+    for key, a, b in zip(keys.tolist(), first.tolist(), ends.tolist(), strict=True):
         yield key, StatColumns(*(stats[name][a:b] for name in names))
 
 

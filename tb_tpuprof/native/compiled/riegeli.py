@@ -13,7 +13,23 @@ from tb_tpuprof.native.plain.riegeli import MOST_OPEN, STEPS_PER_BYTE, Malformed
 
 KEY_0 = cython.declare(uint64_t, 0x2F696C6567656952)
 KEY_1 = cython.declare(uint64_t, 0x0A7364726F636572)
+START_0 = cython.declare(uint64_t, 0xDBE6D5D5FE4CCE2F)
+START_1 = cython.declare(uint64_t, 0xA4093822299F31D0)
+START_2 = cython.declare(uint64_t, 0x13198A2E03707344)
+START_3 = cython.declare(uint64_t, 0x243F6A8885A308D3)
+START_4 = cython.declare(uint64_t, 0x3BD39E10CB0EF593)
+START_5 = cython.declare(uint64_t, 0xC0ACF169B5F18A8C)
+START_6 = cython.declare(uint64_t, 0xBE5466CF34E90C6C)
+START_7 = cython.declare(uint64_t, 0x452821E638D01377)
 LOW_HALF = cython.declare(uint64_t, 0xFFFFFFFF)
+# A byte of a number, counted from the lowest.
+BYTE_1 = cython.declare(uint64_t, 0xFF00)
+BYTE_2 = cython.declare(uint64_t, 0xFF0000)
+BYTE_3 = cython.declare(uint64_t, 0xFF000000)
+BYTE_4 = cython.declare(uint64_t, 0xFF00000000)
+BYTE_5 = cython.declare(uint64_t, 0xFF0000000000)
+BYTE_6 = cython.declare(uint64_t, 0xFF000000000000)
+BYTE_7 = cython.declare(uint64_t, 0xFF00000000000000)
 # Kinds of states, as in the twin.
 NOTHING = cython.declare(int64_t, 0)
 WHOLE_RECORD = cython.declare(int64_t, 1)
@@ -70,11 +86,11 @@ def _swapped(x: uint64_t) -> uint64_t:
 def _zipped_low(x1: uint64_t, x0: uint64_t) -> uint64_t:
     """Half of the bytes of two numbers, mixed: what is added to the lower lane."""
     return (
-        (((x0 & 0xFF000000) | (x1 & 0xFF00000000)) >> 24)
-        | (((x0 & 0xFF0000000000) | (x1 & 0xFF000000000000)) >> 16)
-        | (x0 & 0xFF0000)
-        | ((x0 & 0xFF00) << 32)
-        | ((x1 & cython.cast(uint64_t, 0xFF00000000000000)) >> 8)
+        (((x0 & BYTE_3) | (x1 & BYTE_4)) >> 24)
+        | (((x0 & BYTE_5) | (x1 & BYTE_6)) >> 16)
+        | (x0 & BYTE_2)
+        | ((x0 & BYTE_1) << 32)
+        | ((x1 & BYTE_7) >> 8)
         | (x0 << 56)
     )
 
@@ -86,13 +102,13 @@ def _zipped_low(x1: uint64_t, x0: uint64_t) -> uint64_t:
 def _zipped_high(x1: uint64_t, x0: uint64_t) -> uint64_t:
     """The other half: what is added to the upper lane."""
     return (
-        (((x1 & 0xFF000000) | (x0 & 0xFF00000000)) >> 24)
-        | (x1 & 0xFF0000)
-        | ((x1 & 0xFF0000000000) >> 16)
-        | ((x1 & 0xFF00) << 24)
-        | ((x0 & 0xFF000000000000) >> 8)
+        (((x1 & BYTE_3) | (x0 & BYTE_4)) >> 24)
+        | (x1 & BYTE_2)
+        | ((x1 & BYTE_5) >> 16)
+        | ((x1 & BYTE_1) << 24)
+        | ((x0 & BYTE_6) >> 8)
         | ((x1 & 0xFF) << 48)
-        | (x0 & cython.cast(uint64_t, 0xFF00000000000000))
+        | (x0 & BYTE_7)
     )
 
 
@@ -124,14 +140,14 @@ def _update(h: cython.pointer(Hash), lanes: cython.pointer(uint64_t)) -> cython.
 def _start(h: cython.pointer(Hash)) -> cython.void:
     """The state before the first byte."""
     i: cython.int
-    h.mul0[0] = 0xDBE6D5D5FE4CCE2F
-    h.mul0[1] = 0xA4093822299F31D0
-    h.mul0[2] = 0x13198A2E03707344
-    h.mul0[3] = 0x243F6A8885A308D3
-    h.mul1[0] = 0x3BD39E10CB0EF593
-    h.mul1[1] = 0xC0ACF169B5F18A8C
-    h.mul1[2] = 0xBE5466CF34E90C6C
-    h.mul1[3] = 0x452821E638D01377
+    h.mul0[0] = START_0
+    h.mul0[1] = START_1
+    h.mul0[2] = START_2
+    h.mul0[3] = START_3
+    h.mul1[0] = START_4
+    h.mul1[1] = START_5
+    h.mul1[2] = START_6
+    h.mul1[3] = START_7
     for i in range(4):
         h.v0[i] = h.mul0[i] ^ (KEY_1 if i & 1 else KEY_0)
         h.v1[i] = h.mul1[i] ^ _swapped(KEY_1 if i & 1 else KEY_0)

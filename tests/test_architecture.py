@@ -50,7 +50,17 @@ ORDERS = {
         "query",
         "graphs",
     ),
-    "ingest": ("hlo", "riegeli", "storage", "graphs", "xspace", "chrome", "opening", "arguments", "evaluation"),
+    "ingest": (
+        "hlo",
+        "riegeli",
+        "storage",
+        "graphs",
+        "xspace",
+        "chrome",
+        "opening",
+        "arguments",
+        "evaluation",
+    ),
 }
 # Beyond the numbers: what a part may not import, though it stands lower.
 NEVER = {

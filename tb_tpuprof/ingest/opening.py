@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.errors import NotATrace
-from tb_tpuprof.ingest.storage import kinds
 from tb_tpuprof.ingest.riegeli.layout import Read, begins_as_riegeli, file_layout
+from tb_tpuprof.ingest.storage import kinds
 from tb_tpuprof.ingest.storage.files import (
     FileBytes,
     FileState,
@@ -78,7 +78,9 @@ def open_trace(path: str, is_outline: bool = False, stats: frozenset[str] | None
     is_stream = begins_as_riegeli(data[:_HEAD_BYTES].tobytes())
     if is_stream or (kind is kinds.UNKNOWN and path.endswith(STREAM_SUFFIX)):
         if was_packed:
-            raise NotATrace(path, "a gzipped stream of profile pieces", "Unpack it (gunzip) and open it again.")
+            raise NotATrace(
+                path, "a gzipped stream of profile pieces", "Unpack it (gunzip) and open it again."
+            )
         return _stream(partial(_part, data), state, is_outline, stats)
     if kind is not None:
         raise NotATrace(path, kind.what, kind.remedy)

@@ -75,7 +75,9 @@ def _merge_planes(whole: Any, planes: list[Any]) -> None:
         names = {entry.key: entry.value.name for entry in plane.stat_metadata}
         stat_keys.append(stats.add([((e.value.name,), e.key, e) for e in plane.stat_metadata]))
         metadata_keys.append(
-            metadata.add([(_content(e.value, names), e.key, (e, len(stat_keys) - 1)) for e in plane.event_metadata])
+            metadata.add(
+                [(_content(e.value, names), e.key, (e, len(stat_keys) - 1)) for e in plane.event_metadata]
+            )
         )
     stat_ids, metadata_ids = stats.numbers(), metadata.numbers()
     in_whole = [{own: stat_ids[key] for own, key in keys.items()} for keys in stat_keys]

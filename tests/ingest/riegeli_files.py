@@ -70,9 +70,7 @@ class RiegeliFile:
         self.begins.append(begin)
         n_blocks = (len(content) + (begin + USABLE - 1) % BLOCK) // USABLE
         least = begin + n_records
-        end = max(
-            begin + len(content) + 24 * n_blocks, least + max(0, -least % BLOCK - (USABLE - 1))
-        )
+        end = max(begin + len(content) + 24 * n_blocks, least + max(0, -least % BLOCK - (USABLE - 1)))
         while len(self.out) < end:
             if len(self.out) % BLOCK == 0:
                 places = struct.pack("<QQ", len(self.out) - begin, end - len(self.out))

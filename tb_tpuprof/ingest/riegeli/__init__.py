@@ -1,4 +1,4 @@
-"""Riegeli/records files → their records, whatever these are. Knows neither profiles nor where bytes come from.
+"""Riegeli/records files → their records, whatever these are. Knows neither profiles nor storage.
 
     file ─ layout ─▶ places of chunks ─ chunk_records ─▶ records of one chunk, end to end
 

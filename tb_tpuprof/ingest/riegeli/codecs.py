@@ -28,8 +28,8 @@ class MissingCodec(Exception):
 
 
 def unpacked(codec: int, part: Bytes, most_bytes: int) -> Bytes:
-    """The bytes of a part. Raises Damaged if it is no such part or has more than `most_bytes`, MissingCodec if
-    the library is missing.
+    """The bytes of a part. Raises Damaged if it is no such part or has more than `most_bytes`, MissingCodec
+    if the library is missing.
     """
     if codec == NONE:
         if len(part) > most_bytes:
@@ -75,11 +75,13 @@ def _by_cramjam(codec: int, packed: Bytes, size: int) -> Bytes:
     except ImportError:
         raise MissingCodec(codec) from None
     content = np.empty(size, np.uint8)
+    source: Any = packed
+    target: Any = content
     try:
         if codec == ZSTANDARD:
-            n_written = cramjam.zstd.decompress_into(packed, content)
+            n_written = cramjam.zstd.decompress_into(source, target)
         else:
-            n_written = cramjam.snappy.decompress_raw_into(packed, content)
+            n_written = cramjam.snappy.decompress_raw_into(source, target)
     except (cramjam.DecompressionError, ValueError, OSError):
         raise Damaged(f"its {NAMES[codec]} data are damaged") from None
     return content[:n_written]

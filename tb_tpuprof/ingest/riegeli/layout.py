@@ -1,15 +1,15 @@
 """A Riegeli/records file → the places of its chunks, from headers alone.
 
-    block      ├── 64 KiB ──────────────┼── 64 KiB ──────────────┼── 64 KiB ──────────────┤
-    headers    ▪                        ▪                        ▪          24 bytes at the start of each block:
-    chunks     ▏s▏records ▏records ─────────────────▏records ──────────▏padding ──────────▏ they interrupt chunks
+    blocks     ├── 64 KiB ────────────┼── 64 KiB ────────────┼── 64 KiB ────────────┤
+    headers    ▪                      ▪                      ▪
+    chunks     ▏s▏records ▏records ────────────────▏records ─────────▏padding ─────────▏
 
-A chunk has a header of 40 bytes, its data and possibly padding; the header of a block says where the chunk that
-it interrupts begins and ends. Where a chunk's header is damaged, reading goes on at the next chunk that a
-block's header knows. All headers carry hashes, so damage is told from data.
+A block begins with a header of 24 bytes, which interrupts the chunk there and says where that chunk begins and
+ends. A chunk has a header of 40 bytes, its data and possibly padding. Where a chunk's header is damaged,
+reading goes on at the next chunk that a block's header knows. All headers carry hashes, which show damage.
 
-`base` numbers the bytes of all records as if they stood end to end: a chunk that is damaged keeps its place, so
-positions do not depend on what can be read.
+`base` numbers the bytes of all records as if they stood end to end. A chunk that is damaged keeps its place,
+so that positions do not depend on what can be read.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ class Layout:
     """The chunks with records of a file, ascending.
 
     `n_lost`: stretches that were skipped because a header is damaged, `lost_bytes` their bytes; `n_unknown`:
-    chunks with records of a kind that the format did not have when this was written. `cut_at`: where the chunk
-    begins that the end of the file cuts off, -1 if none. `is_closed`: the file ends as its writer leaves it,
-    with padding up to the end of a block.
+    chunks with records of a kind that is not known here. `cut_at`: where the chunk begins that the end of the
+    file cuts off, -1 if none. `is_closed`: the file ends as its writer leaves it, with padding up to the end
+    of a block.
     """
 
     chunks: tuple[Chunk, ...]
@@ -161,8 +161,8 @@ def _chunk_end(chunk: Chunk) -> int:
 
 
 def _next_chunk(read: Read, position: int, n_bytes: int) -> int:
-    """Where the next chunk begins, according to the headers of blocks after `position`; the file's end if none
-    says.
+    """Where the next chunk begins, according to the headers of blocks after `position`; the file's end if
+    none says.
     """
     block = (position // BLOCK_BYTES + 1) * BLOCK_BYTES
     while block + _BLOCK_HEADER <= n_bytes:
@@ -173,7 +173,7 @@ def _next_chunk(read: Read, position: int, n_bytes: int) -> int:
         if record_hash(np.ascontiguousarray(header[8:])) == header_hash:
             if not before:
                 return block
-            end = block + after
+            end: int = block + after
             if after and -end % BLOCK_BYTES < _USABLE:
                 return min(end, n_bytes)
         block += BLOCK_BYTES

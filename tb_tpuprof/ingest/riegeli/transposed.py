@@ -100,8 +100,10 @@ def _states(header: VarintReader, n_buffers: int) -> Ints:
         raise Damaged("its states form a circle")
     has_subtype = (tags >= _LEAST_TAG) & (tags & 7 == _VARINT)
     subtypes = iter(header.bytes(int(has_subtype.sum())).tolist())
-    rows = [_state(tag, next(subtypes) if is_varint else -1) for tag, is_varint in zip(
-        tags.tolist(), has_subtype.tolist(), strict=True)]
+    rows = [
+        _state(tag, next(subtypes) if is_varint else -1)
+        for tag, is_varint in zip(tags.tolist(), has_subtype.tolist(), strict=True)
+    ]
     states = np.zeros((n_states, riegeli.STATE_COLUMNS), np.int64)
     states[:, (0, 1, 2, 6)] = rows
     states[:, 3] = -1

@@ -1,8 +1,8 @@
-"""Reads from a stream of profile pieces (Riegeli records) what opening it left undecoded: single events' stats
-and HLO protos.
+"""Reads from a stream of profile pieces (Riegeli records) what opening it left undecoded: single events'
+stats and HLO protos.
 
-A position counts the bytes of all records as if they stood end to end. The chunk around it is read and unpacked
-as a whole; the last one is kept, since the next position is usually near.
+A position counts the bytes of all records as if they stood end to end. The chunk around it is read and
+unpacked as a whole; the last one is kept, since the next position is usually near.
 """
 
 from __future__ import annotations
@@ -54,9 +54,7 @@ class RiegeliSource(PackedSource):
         record, start = self._record(position)
         rows, _ = fields(record, 0, len(record))
         planes = rows[(rows[:, 0] == _PLANE) & (rows[:, 1] == _DELIMITED), 2:].tolist()
-        around = next(
-            ((a, size) for a, size in planes if a <= position - start < a + size), None
-        )
+        around = next(((a, size) for a, size in planes if a <= position - start < a + size), None)
         if around is None:
             return {}
         _, starts, sizes = parts(record, np.array([around[0]]), np.array([around[1]]), _STAT_NAMES)

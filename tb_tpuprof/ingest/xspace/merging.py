@@ -6,14 +6,14 @@
 
 What counts as the same in two pieces:
 
-    plane         its name; the second plane of a name continues the second one
-    line          its id within the plane, as in a single XSpace; its first name stays
-    metadata      name, display name and all stats; its id stays where no other metadata have it already
-    stat's name   the name
+    plane             its name; the second plane of a name continues the second one
+    line              its id within the plane, as in a single XSpace; its first name stays
+    metadata          name, display name and all stats; its id stays unless other metadata have it already
+    stat's name       the name
     stat of a plane   its name; the last piece that has it counts
 
-Events of a line come piece by piece; lines whose pieces overlap in time are sorted. A piece's bytes are needed
-only while it is added: afterwards there are its columns alone.
+Events of a line come piece by piece; lines whose pieces overlap in time are sorted. A piece's bytes are
+needed only while it is added: afterwards there are its columns alone.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ class TraceMerger:
         self._plane_stats = GrownColumns(("owner", "key", "kind", "value", "size", "piece"))
 
     def add(self, piece: Trace, block: Block, base: int) -> None:
-        """Add the trace of a piece, whose bytes `block` returns and have positions from `base` on in the whole.
-        Raises TraceFormatError if the whole exceeds a limit.
+        """Add the trace of a piece. `block` returns its bytes; in the whole their positions count from `base`
+        on. Raises TraceFormatError if the whole exceeds a limit.
         """
         self._add_info(piece.info)
         self._check_size(piece)
@@ -106,9 +106,7 @@ class TraceMerger:
         stats = _stat_columns(piece.plane_stats, string_ids, base)
         stats["owner"] = planes[stats["owner"]]
         n_stats = len(stats["owner"])
-        self._plane_stats.add(
-            np.arange(n_stats), **stats, piece=np.full(n_stats, len(self._pieces))
-        )
+        self._plane_stats.add(np.arange(n_stats), **stats, piece=np.full(n_stats, len(self._pieces)))
         number = len(self._pieces)
         self._pieces.append(_kept(piece, base, lines, metadata))
         for key, columns in by_key(piece.event_stats.stats):
@@ -346,8 +344,8 @@ def _stat_columns(stats: StatTable, string_ids: npt.NDArray[np.int32], base: int
 def _content_rows(
     own: tuple[npt.NDArray[Any], ...], stats: Columns, place: tuple[Block, int]
 ) -> tuple[Ints, Ints]:
-    """(numbers, offsets): a row for each row of metadata, with all that makes it what it is: `own` columns and
-    its stats, ordered by key. Bytes are represented by their hash.
+    """(numbers, offsets): a row for each row of metadata, with all that makes it what it is: `own` columns
+    and its stats, ordered by key. Bytes are represented by their hash.
     """
     n, owner = len(own[0]), stats["owner"]
     counts = np.bincount(owner, minlength=n).astype(np.int64)
@@ -368,8 +366,8 @@ def _content_rows(
 
 
 def _sort_lines(events: Columns, first: Ints, boundaries: Ints) -> npt.NDArray[np.int32] | None:
-    """Sorts (in place) the lines in which a piece begins before the one before it ends. Returns the new row of
-    each event, None if no line had to be sorted.
+    """Sorts (in place) the lines in which a piece begins before the one before it ends. Returns the new row
+    of each event, None if no line had to be sorted.
     """
     start, duration = events["start_ps"], events["duration_ps"]
     rows = boundaries[~np.isin(boundaries, first)]

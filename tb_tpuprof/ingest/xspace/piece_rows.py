@@ -35,12 +35,12 @@ class DistinctRows:
         """The number of each row; row i is values[offsets[i]:offsets[i + 1]]."""
         data = np.ascontiguousarray(values).view(np.uint8)
         numbers = self._interner.add(data, offsets[:-1] * _WORD_BYTES, np.diff(offsets) * _WORD_BYTES)
-        return numbers.astype(np.int64)
+        return np.asarray(numbers, np.int64)
 
 
 class DistinctEntries:
-    """Like `DistinctRows`, but equal rows of one piece stay apart: the second one in a piece is the second one
-    in any other.
+    """Like `DistinctRows`, but equal rows of one piece stay apart: the second one in a piece is the second
+    one in any other.
     """
 
     def __init__(self) -> None:
@@ -124,4 +124,5 @@ def places(lines: Sequence[Ints], counts: Sequence[Ints], n_lines: int) -> tuple
 def moved_rows(shifts: Ints, counts: Ints) -> Ints:
     """The new row of each row of a piece, whose lines have `counts` rows."""
     rows: Ints = repeated(shifts.astype(np.int32), counts).astype(np.int64)
-    return rows + np.arange(len(rows))
+    rows += np.arange(len(rows))
+    return rows

@@ -97,9 +97,7 @@ class MergedStats:
         self._lines, self._n_lines = lines, n_lines
         _, self._shifts = places([part.rows for part in lines], [part.n_events for part in lines], n_lines)
         self._new_row = new_row
-        self._n_rows = {
-            key: sum(len(part.value) for _, part in parts[key]) for key in sorted(parts)
-        }
+        self._n_rows = {key: sum(len(part.value) for _, part in parts[key]) for key in sorted(parts)}
         self._columns: dict[int, StatColumns] = {}
         self._lock = threading.Lock()
 
@@ -131,7 +129,9 @@ class MergedStats:
         """All stats as a table of STATS, sorted by key and owner."""
         n = sum(self._n_rows.values())
         columns = {spec.name: new_array(n, spec.dtype) for spec in schema.STATS}
-        columns["key"] = repeated(np.array(self.keys, np.int32), np.array(list(self._n_rows.values()), np.int64))
+        columns["key"] = repeated(
+            np.array(self.keys, np.int32), np.array(list(self._n_rows.values()), np.int64)
+        )
         row = 0
         for key, n_rows in self._n_rows.items():
             part, rows = self.columns(key), slice(row, row + n_rows)

@@ -1,5 +1,5 @@
-"""A stream of profile pieces (`.xplane.riegeli`) → Trace. JAX writes it with continuous profiling: each record
-of the Riegeli file is a whole XSpace, with ids of its own.
+"""A stream of profile pieces (`.xplane.riegeli`) → Trace. JAX writes it with continuous profiling: each
+record of the Riegeli file is a whole XSpace, with ids of its own.
 
     file ─ layout ─▶ chunks ─ records ─▶ XSpace after XSpace ─ decode ─▶ piece ─ TraceMerger ─▶ Trace
 
@@ -35,8 +35,8 @@ if IS_COMPILED:
 Bytes = npt.NDArray[np.uint8]
 _ALL_HOT_STATS = schema.hot_stats(schema.DEVICE_STATS)  # which planes there are is known at the end
 _NOT_CLOSED = (
-    "The file was not closed: its writer may still be running, or died. What was recorded after the last piece "
-    "is missing."
+    "The file was not closed: its writer may still be running, or died. What was recorded after the last "
+    "piece is missing."
 )
 
 
@@ -131,7 +131,9 @@ class StreamReader:
     def _add_losses_of_file(self) -> None:
         layout = self.layout
         if layout.n_lost:
-            what = f"{format_bytes(layout.lost_bytes)} of the file are left out: the headers there are damaged"
+            what = (
+                f"{format_bytes(layout.lost_bytes)} of the file are left out: the headers there are damaged"
+            )
             self.losses += [what] * layout.n_lost
         if layout.n_unknown:
             what = "a piece is stored in a way that this version does not know"

@@ -225,9 +225,7 @@ class Interner:
                         and self.offsets[known + 1] - self.offsets[known] == sizes[i]
                         and (
                             sizes[i] == 0
-                            or memcmp(
-                                cython.address(self.blob[self.offsets[known]]), p + starts[i], sizes[i]
-                            )
+                            or memcmp(cython.address(self.blob[self.offsets[known]]), p + starts[i], sizes[i])
                             == 0
                         )
                     ):

@@ -184,7 +184,7 @@ def _finish(h: cython.pointer(Hash), p: cython.pointer(cython.const[uint8_t]), s
             packet[18] = p[whole + few - 1]
         memcpy(lanes, packet, 32)
         _update(h, lanes)
-    for i in range(4):
+    for _ in range(4):
         lanes[0] = _swapped(h.v0[2])
         lanes[1] = _swapped(h.v0[3])
         lanes[2] = _swapped(h.v0[0])
@@ -286,6 +286,8 @@ def untransposed(
             raise ValueError("a state refers to a buffer or state that is not there")
         if states[i, 2] < 0 or states[i, 2] > 8 or states[i, 6] < 0 or states[i, 6] > 10:
             raise ValueError("a state has a tag or a value of impossible size")
+        if states[i, 0] == VARINT and states[i, 6] == 0:
+            raise ValueError("a state has a tag or a value of impossible size")
     if first_state < 0 or first_state >= n_states or ends.shape[0] != n_buffers:
         raise ValueError("the first state or the buffers are not there")
     for i in range(n_buffers):
@@ -327,7 +329,7 @@ def untransposed(
                     out[dest + i] = cython.cast(
                         uint8_t, ((n >> (7 * i)) & 0x7F) | (0x80 if i < after - 1 else 0)
                     )
-            elif kind == VARINT or kind == FIXED:
+            elif kind in (VARINT, FIXED):
                 n = states[state, 6]
                 at = positions[buffer]
                 if n > ends[buffer] - at:
@@ -390,7 +392,7 @@ def untransposed(
                 dest -= n
                 for i in range(n):
                     out[dest + i] = cython.cast(uint8_t, word >> (8 * i))
-            if kind == RECORD_START or kind == WHOLE_RECORD:
+            if kind in (RECORD_START, WHOLE_RECORD):
                 if n_open:
                     why = STILL_OPEN
                     break
@@ -417,5 +419,5 @@ def untransposed(
     if n_open:
         raise Malformed("a message ends that did not start")
     if n_begun != n_records or dest or (n_records and begins[0]):
-        raise Malformed("its records are shorter than the header says")
+        raise Malformed("its records are fewer or shorter than the header says")
     return values, np.append(begins[1:], [size] if n_records else []).astype(np.int64)

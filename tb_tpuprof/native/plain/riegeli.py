@@ -155,7 +155,9 @@ def _check(states: Ints, first_state: int, buffers: tuple[Bytes, Ints, Ints]) ->
     is_nowhere = (states[:, 3] >= len(starts)) | (states[:, 4] < 0) | (states[:, 4] >= len(states))
     if (lacks_buffer | is_nowhere).any():
         raise ValueError("a state refers to a buffer or state that is not there")
-    if ((states[:, 2] < 0) | (states[:, 2] > 8) | (states[:, 6] < 0) | (states[:, 6] > 10)).any():
+    sizes, values = states[:, 2], states[:, 6]
+    is_empty = (states[:, 0] == VARINT) & (values == 0)
+    if ((sizes < 0) | (sizes > 8) | (values < 0) | (values > 10) | is_empty).any():
         raise ValueError("a state has a tag or a value of impossible size")
     if not 0 <= first_state < len(states) or len(ends) != len(starts):
         raise ValueError("the first state or the buffers are not there")
@@ -166,9 +168,7 @@ def _check(states: Ints, first_state: int, buffers: tuple[Bytes, Ints, Ints]) ->
 class _Walk:
     """Writes records from the end, a state's part at a time."""
 
-    def __init__(
-        self, states: Ints, buffers: tuple[Bytes, Ints, Ints], n_records: int, size: int
-    ) -> None:
+    def __init__(self, states: Ints, buffers: tuple[Bytes, Ints, Ints], n_records: int, size: int) -> None:
         data, starts, ends = buffers
         self.states = states.tolist()
         self.data, self.positions, self.ends = data.tobytes(), starts.tolist(), ends.tolist()
@@ -216,7 +216,7 @@ class _Walk:
             raise Malformed("a message ends that did not start")
         begins = self.begins[::-1]
         if len(begins) != self.n_records or self.left or any(begins[:1]):
-            raise Malformed("its records are shorter than the header says")
+            raise Malformed("its records are fewer or shorter than the header says")
         values = np.frombuffer(bytearray(b"".join(self.parts[::-1])), np.uint8)
         return values, np.array([*begins[1:], *([len(values)] if begins else [])], np.int64)
 

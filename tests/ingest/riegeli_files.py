@@ -6,6 +6,7 @@ encoder has written are in `tests/data/riegeli`.
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections import defaultdict
 from collections.abc import Sequence
@@ -229,7 +230,7 @@ def _machine(steps: list[Step]) -> tuple[list[tuple[Step | None, int, bool]], by
         place |= {step: (number, n + i) for i, step in enumerate(block)}
         n += len(block) + (len(blocks) - 1 if number == 0 else 0)
     followers: dict[Step, set[Step]] = defaultdict(set)
-    for before, after in zip(steps, steps[1:], strict=False):
+    for before, after in itertools.pairwise(steps):
         followers[before].add(after)
     if steps:
         followers[steps[-1]].add((-1, -1, ()))  # after the last step transitions end: it needs one
@@ -249,7 +250,7 @@ def _machine(steps: list[Step]) -> tuple[list[tuple[Step | None, int, bool]], by
         if number == 0:
             states += [(None, bases[later], False) for later in range(1, len(blocks))]
     moves: list[int] = []
-    for before, after in zip(steps, steps[1:], strict=False):
+    for before, after in itertools.pairwise(steps):
         base, implicit = base_of[before]
         number, position = place[after]
         if implicit:

@@ -377,8 +377,7 @@ def test_hostile_data_of_chunks_are_refused_or_read(transposed: bool) -> None:
     for mutant in mutants(data, 3000, 11):
         try:
             got = chunk_of(mutant, 4, size, kind)(2**20)
-        except Damaged as error:
-            assert str(error)
+        except Damaged:
             continue
         n_read += 1
         assert len(got) == 4

@@ -4,24 +4,37 @@ equal, on random pieces and on real files, whichever way the records are stored.
 
 from __future__ import annotations
 
+import gzip
+import os
+import sys
 import tempfile
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tb_tpuprof.analysis.steps.diagnostics import trace_notices
+from tb_tpuprof.errors import NotATrace, StorageError, TraceFormatError
+from tb_tpuprof.ingest.arguments import argument, names_of
 from tb_tpuprof.ingest.opening import open_trace
 from tb_tpuprof.ingest.riegeli.layout import file_layout
 from tb_tpuprof.ingest.riegeli.records import chunk_records
+from tb_tpuprof.ingest.storage import column_cache
+from tb_tpuprof.ingest.storage.files import file_state
+from tb_tpuprof.ingest.storage.runs import find_runs
+from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.trace.trace import Trace
-from tests.ingest.merged_spaces import merged_space, pieces
-from tests.ingest.riegeli_files import CODECS, RiegeliFile
+from tb_tpuprof.units import format_fraction
+from tests.ingest.merged_spaces import merged_space, piece, pieces
+from tests.ingest.riegeli_files import BLOCK, CODECS, RiegeliFile
 from tests.ingest.xspaces import content, plain
 
-ROOT = Path(__file__).resolve().parents[2]
+SMALL = Path(__file__).resolve().parents[1] / "data" / "riegeli" / "jax_small.xplane.riegeli"
 
 
 def written(

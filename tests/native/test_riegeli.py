@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -201,7 +202,7 @@ def test_interners_agree(batches: list[list[bytes]]) -> None:
         for interner in interners:
             assert interner.add(data, starts, sizes).tolist() == expected
             blob, offsets = interner.strings()
-            assert [blob[a:b].tobytes() for a, b in zip(offsets[:-1], offsets[1:], strict=True)] == list(seen)
+            assert [blob[a:b].tobytes() for a, b in itertools.pairwise(offsets)] == list(seen)
             assert len(interner) == len(seen)
 
 

@@ -104,7 +104,7 @@ class StreamReader:
         """The trace of a record; None if it is damaged or no XSpace."""
         path, host, size = self.info.path, self.info.host, format_bytes(len(content))
         top, _ = fields(content, 0, len(content))
-        if not structure.is_xspace(content, top):
+        if not (structure.is_xspace(content, top) or structure.begins_as_xspace(content)):
             self.n_foreign += 1
             self.losses.append(f"a piece of {size} is left out: it is not a profile (XSpace)")
             return None

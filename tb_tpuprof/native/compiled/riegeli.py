@@ -9,7 +9,7 @@ from cython.cimports.libc.stdint import int64_t, uint8_t, uint64_t
 from cython.cimports.libc.string import memcpy, memset
 
 from tb_tpuprof.native.memory import new_array
-from tb_tpuprof.native.plain.riegeli import MOST_OPEN, STEPS_PER_BYTE, Malformed
+from tb_tpuprof.native.plain.riegeli import MOST_OPEN, STEPS_PER_BYTE, Malformed, check
 
 KEY_0 = cython.declare(uint64_t, 0x2F696C6567656952)
 KEY_1 = cython.declare(uint64_t, 0x0A7364726F636572)
@@ -233,6 +233,218 @@ def _length(
     return -1
 
 
+Walk = cython.struct(
+    states=cython.pointer(cython.const[int64_t]),  # rows of 7
+    data=cython.pointer(cython.const[uint8_t]),
+    positions=cython.pointer(int64_t),
+    ends=cython.pointer(cython.const[int64_t]),
+    n_buffers=int64_t,
+    out=cython.pointer(uint8_t),
+    left=int64_t,  # bytes of `out` that are not written yet: records are written from the end
+    begins=cython.pointer(int64_t),
+    n_records=int64_t,
+    n_begun=int64_t,
+    open_ends=cython.pointer(int64_t),
+    open_states=cython.pointer(int64_t),
+    most_open=int64_t,
+    n_open=int64_t,
+)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _copy(w: cython.pointer(Walk), buffer: int64_t, n: int64_t) -> cython.int:
+    """Write the next n bytes of a buffer."""
+    if n > w.ends[buffer] - w.positions[buffer]:
+        return TOO_SHORT
+    if n > w.left:
+        return TOO_LONG
+    w.left -= n
+    memcpy(w.out + w.left, w.data + w.positions[buffer], n)
+    w.positions[buffer] += n
+    return DONE
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _put_tag(w: cython.pointer(Walk), state: int64_t) -> cython.int:
+    """Write the tag of a state."""
+    i: int64_t
+    n: int64_t = w.states[7 * state + 2]
+    word: uint64_t = cython.cast(uint64_t, w.states[7 * state + 1])
+    if n > w.left:
+        return TOO_LONG
+    w.left -= n
+    for i in range(n):
+        w.out[w.left + i] = cython.cast(uint8_t, word >> (8 * i))
+    return DONE
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _put_varint(w: cython.pointer(Walk), buffer: int64_t, n: int64_t) -> cython.int:
+    """Write a varint of n bytes, which the buffer has without the marks of bytes that follow."""
+    i: int64_t
+    why: cython.int = _copy(w, buffer, n)
+    if why == DONE:
+        for i in range(n - 1):
+            w.out[w.left + i] |= 0x80
+    return why
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _put_text(w: cython.pointer(Walk), buffer: int64_t) -> cython.int:
+    """Write a text with its length."""
+    size: int64_t = 0
+    at: int64_t = w.positions[buffer]
+    after: int64_t = _length(w.data, at, w.ends[buffer], cython.address(size))
+    if after < 0:
+        return TOO_SHORT
+    return _copy(w, buffer, size + after - at)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _put_record(w: cython.pointer(Walk), buffer: int64_t) -> cython.int:
+    """Write a record that is no message; its length is in the last buffer."""
+    size: int64_t = 0
+    last: int64_t = w.n_buffers - 1
+    after: int64_t = _length(w.data, w.positions[last], w.ends[last], cython.address(size))
+    if after < 0:
+        return TOO_SHORT
+    w.positions[last] = after
+    return _copy(w, buffer, size)
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _start_message(w: cython.pointer(Walk)) -> cython.int:
+    """Write the tag and the length of the message that ended last."""
+    i: int64_t
+    n: int64_t
+    n_bytes: int64_t = 1
+    if w.n_open == 0:
+        return NOT_OPEN
+    w.n_open -= 1
+    n = w.open_ends[w.n_open] - w.left
+    while n >> (7 * n_bytes):
+        n_bytes += 1
+    if n_bytes > w.left:
+        return TOO_LONG
+    w.left -= n_bytes
+    for i in range(n_bytes):
+        w.out[w.left + i] = cython.cast(uint8_t, ((n >> (7 * i)) & 0x7F) | (0x80 if i < n_bytes - 1 else 0))
+    return _put_tag(w, w.open_states[w.n_open])
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _end_message(w: cython.pointer(Walk), state: int64_t) -> cython.int:
+    """Remember where a message ends."""
+    if w.n_open == w.most_open:
+        return TOO_DEEP
+    w.open_ends[w.n_open] = w.left
+    w.open_states[w.n_open] = state
+    w.n_open += 1
+    return DONE
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _start_record(w: cython.pointer(Walk)) -> cython.int:
+    """A record is complete: it begins where the last byte was written."""
+    if w.n_open:
+        return STILL_OPEN
+    if w.n_begun == w.n_records:
+        return TOO_MANY
+    w.n_begun += 1
+    w.begins[w.n_records - w.n_begun] = w.left
+    return DONE
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _visit(w: cython.pointer(Walk), state: int64_t) -> cython.int:
+    """Write what a state stands for; returns why that is impossible, else DONE."""
+    kind: int64_t = w.states[7 * state]
+    buffer: int64_t = w.states[7 * state + 3]
+    why: cython.int = DONE
+    if kind == NOTHING:
+        return DONE
+    if kind == MESSAGE_END:
+        return _end_message(w, state)
+    if kind == MESSAGE_START:
+        return _start_message(w)
+    if kind == RECORD_START:
+        return _start_record(w)
+    if kind == WHOLE_RECORD:
+        why = _put_record(w, buffer)
+        return why if why != DONE else _start_record(w)
+    if kind == VARINT:
+        why = _put_varint(w, buffer, w.states[7 * state + 6])
+    elif kind == FIXED:
+        why = _copy(w, buffer, w.states[7 * state + 6])
+    elif kind == TEXT:
+        why = _put_text(w, buffer)
+    elif kind != TAG_ONLY:
+        return NO_STATE
+    return why if why != DONE else _put_tag(w, state)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _walk(
+    w: cython.pointer(Walk),
+    n_states: int64_t,
+    state: int64_t,
+    transitions: cython.pointer(cython.const[uint8_t]),
+    n_transitions: int64_t,
+    steps: int64_t,
+) -> cython.int:
+    """Go through the states as the transitions say, in at most so many steps."""
+    transition: int64_t = 0
+    repeats: int64_t = 1 if w.states[7 * state + 5] else 0
+    why: cython.int
+    byte: uint8_t
+    while steps > 0:
+        steps -= 1
+        why = _visit(w, state)
+        if why != DONE:
+            return why
+        state = w.states[7 * state + 4]
+        if repeats == 0:
+            if transition == n_transitions:
+                return DONE
+            byte = transitions[transition]
+            transition += 1
+            state += byte >> 2
+            if state >= n_states:
+                return NO_STATE
+            repeats = (byte & 3) + (1 if w.states[7 * state + 5] else 0)
+        elif not w.states[7 * state + 5]:
+            repeats -= 1
+    return ENDLESS
+
+
 def untransposed(
     states: cython.const[int64_t][:, ::1],
     first_state: int64_t,
@@ -242,182 +454,51 @@ def untransposed(
     size: int64_t,
 ):
     """The records of a transposed chunk: (their bytes end to end, the end of each); see the twin."""
-    data: cython.const[uint8_t][::1] = buffers[0]
+    # One byte or number more than needed each: an empty array has no address.
+    data: cython.const[uint8_t][::1] = np.append(buffers[0], np.zeros(1, np.uint8))
+    moves: cython.const[uint8_t][::1] = np.append(transitions, np.zeros(1, np.uint8))
     starts: cython.const[int64_t][::1] = buffers[1]
-    ends: cython.const[int64_t][::1] = buffers[2]
-    positions: int64_t[::1] = np.array(starts, np.int64)
-    n_states: int64_t = states.shape[0]
-    n_buffers: int64_t = starts.shape[0]
-    values = new_array(size, np.uint8)
-    begins = np.zeros(n_records, np.int64)
+    ends: cython.const[int64_t][::1] = np.append(buffers[2], 0)
+    positions: int64_t[::1] = np.append(starts, 0)
+    values = new_array(size + 1, np.uint8)
+    begins = np.zeros(n_records + 1, np.int64)
+    out: uint8_t[::1] = values
     begins_view: int64_t[::1] = begins
     open_ends: int64_t[::1] = np.zeros(MOST_OPEN, np.int64)
     open_states: int64_t[::1] = np.zeros(MOST_OPEN, np.int64)
-    out_view: uint8_t[::1] = values
-    out: cython.pointer(uint8_t) = cython.NULL
-    if size:
-        out = cython.address(out_view[0])
-    p: cython.pointer(cython.const[uint8_t]) = cython.NULL
-    if data.shape[0]:
-        p = cython.address(data[0])
-    dest: int64_t = size
-    n_begun: int64_t = 0
-    n_open: int64_t = 0
-    most_open: int64_t = MOST_OPEN
+    n_buffers: int64_t = starts.shape[0]
     steps: int64_t = STEPS_PER_BYTE * (size + n_records + 256)
-    n_transitions: int64_t = transitions.shape[0]
-    transition: int64_t = 0
-    state: int64_t = first_state
-    repeats: int64_t
-    kind: int64_t
-    buffer: int64_t
-    n: int64_t
-    at: int64_t
-    after: int64_t
-    word: uint64_t
-    byte: uint8_t
-    tag_state: int64_t
-    i: int64_t
-    why: cython.int = DONE
-    for i in range(n_states):
-        if states[i, 3] >= n_buffers or states[i, 4] < 0 or states[i, 4] >= n_states:
-            raise ValueError("a state refers to a buffer or state that is not there")
-        if states[i, 3] < 0 and (states[i, 0] == WHOLE_RECORD or VARINT <= states[i, 0] <= TEXT):
-            raise ValueError("a state refers to a buffer or state that is not there")
-        if states[i, 2] < 0 or states[i, 2] > 8 or states[i, 6] < 0 or states[i, 6] > 10:
-            raise ValueError("a state has a tag or a value of impossible size")
-        if states[i, 0] == VARINT and states[i, 6] == 0:
-            raise ValueError("a state has a tag or a value of impossible size")
-    if first_state < 0 or first_state >= n_states or ends.shape[0] != n_buffers:
-        raise ValueError("the first state or the buffers are not there")
-    for i in range(n_buffers):
-        if starts[i] < 0 or ends[i] < starts[i] or ends[i] > data.shape[0]:
-            raise ValueError("a buffer is outside the data")
+    why: cython.int
+    w: Walk
+    check(np.asarray(states), first_state, buffers)
+    w.states = cython.address(states[0, 0])
+    w.data = cython.address(data[0])
+    w.positions = cython.address(positions[0])
+    w.ends = cython.address(ends[0])
+    w.n_buffers = n_buffers
+    w.out = cython.address(out[0])
+    w.left = size
+    w.begins = cython.address(begins_view[0])
+    w.n_records = n_records
+    w.n_begun = 0
+    w.open_ends = cython.address(open_ends[0])
+    w.open_states = cython.address(open_states[0])
+    w.most_open = MOST_OPEN
+    w.n_open = 0
     with cython.nogil:
-        repeats = 1 if states[state, 5] else 0
-        while True:
-            steps -= 1
-            if steps < 0:
-                why = ENDLESS
-                break
-            kind = states[state, 0]
-            buffer = states[state, 3]
-            tag_state = -1
-            if kind == MESSAGE_END:
-                if n_open == most_open:
-                    why = TOO_DEEP
-                    break
-                open_ends[n_open] = dest
-                open_states[n_open] = state
-                n_open += 1
-            elif kind == MESSAGE_START:
-                if n_open == 0:
-                    why = NOT_OPEN
-                    break
-                n_open -= 1
-                n = open_ends[n_open] - dest
-                tag_state = open_states[n_open]
-                # The length, as a varint.
-                after = 1
-                while n >> (7 * after):
-                    after += 1
-                if after > dest:
-                    why = TOO_LONG
-                    break
-                dest -= after
-                for i in range(after):
-                    out[dest + i] = cython.cast(
-                        uint8_t, ((n >> (7 * i)) & 0x7F) | (0x80 if i < after - 1 else 0)
-                    )
-            elif kind in (VARINT, FIXED):
-                n = states[state, 6]
-                at = positions[buffer]
-                if n > ends[buffer] - at:
-                    why = TOO_SHORT
-                    break
-                if n > dest:
-                    why = TOO_LONG
-                    break
-                dest -= n
-                if kind == FIXED:
-                    memcpy(out + dest, p + at, n)
-                else:
-                    for i in range(n - 1):
-                        out[dest + i] = p[at + i] | 0x80
-                    out[dest + n - 1] = p[at + n - 1]
-                positions[buffer] = at + n
-                tag_state = state
-            elif kind == TEXT:
-                at = positions[buffer]
-                after = _length(p, at, ends[buffer], cython.address(n))
-                if after < 0 or n > ends[buffer] - after:
-                    why = TOO_SHORT
-                    break
-                n += after - at
-                if n > dest:
-                    why = TOO_LONG
-                    break
-                dest -= n
-                memcpy(out + dest, p + at, n)
-                positions[buffer] = at + n
-                tag_state = state
-            elif kind == TAG_ONLY:
-                tag_state = state
-            elif kind == WHOLE_RECORD:
-                at = positions[n_buffers - 1]
-                after = _length(p, at, ends[n_buffers - 1], cython.address(n))
-                if after < 0:
-                    why = TOO_SHORT
-                    break
-                positions[n_buffers - 1] = after
-                at = positions[buffer]
-                if n > ends[buffer] - at:
-                    why = TOO_SHORT
-                    break
-                if n > dest:
-                    why = TOO_LONG
-                    break
-                dest -= n
-                memcpy(out + dest, p + at, n)
-                positions[buffer] = at + n
-            elif kind != NOTHING and kind != RECORD_START:
-                why = NO_STATE
-                break
-            if tag_state >= 0:
-                n = states[tag_state, 2]
-                if n > dest:
-                    why = TOO_LONG
-                    break
-                word = cython.cast(uint64_t, states[tag_state, 1])
-                dest -= n
-                for i in range(n):
-                    out[dest + i] = cython.cast(uint8_t, word >> (8 * i))
-            if kind in (RECORD_START, WHOLE_RECORD):
-                if n_open:
-                    why = STILL_OPEN
-                    break
-                if n_begun == n_records:
-                    why = TOO_MANY
-                    break
-                n_begun += 1
-                begins_view[n_records - n_begun] = dest
-            state = states[state, 4]
-            if repeats == 0:
-                if transition == n_transitions:
-                    break
-                byte = transitions[transition]
-                transition += 1
-                state += byte >> 2
-                if state >= n_states:
-                    why = NO_STATE
-                    break
-                repeats = (byte & 3) + (1 if states[state, 5] else 0)
-            elif not states[state, 5]:
-                repeats -= 1
-    if why:
+        why = _walk(
+            cython.address(w),
+            states.shape[0],
+            first_state,
+            cython.address(moves[0]),
+            moves.shape[0] - 1,
+            steps,
+        )
+    if why != DONE:
         raise Malformed(REASONS[why])
-    if n_open:
+    if w.n_open:
         raise Malformed("a message ends that did not start")
-    if n_begun != n_records or dest or (n_records and begins[0]):
+    if w.n_begun != n_records or w.left or begins[0]:
         raise Malformed("its records are fewer or shorter than the header says")
-    return values, np.append(begins[1:], [size] if n_records else []).astype(np.int64)
+    begins[n_records] = size
+    return values[:size], begins[1:]

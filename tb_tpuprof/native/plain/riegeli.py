@@ -128,7 +128,7 @@ def untransposed(
     lengths of whole records in the last one. Raises Malformed if the parts do not fit together, ValueError if
     a state or a buffer is not there.
     """
-    _check(states, first_state, buffers)
+    check(states, first_state, buffers)
     walk = _Walk(states, buffers, n_records, size)
     state, transition = first_state, 0
     repeats = int(states[state, 5])
@@ -149,7 +149,8 @@ def untransposed(
     raise Malformed("its states lead nowhere")
 
 
-def _check(states: Ints, first_state: int, buffers: tuple[Bytes, Ints, Ints]) -> None:
+def check(states: Ints, first_state: int, buffers: tuple[Bytes, Ints, Ints]) -> None:
+    """Raises ValueError unless states refer to states and buffers, and these are within their bytes."""
     data, starts, ends = buffers
     lacks_buffer = (states[:, 3] < 0) & np.isin(states[:, 0], (WHOLE_RECORD, VARINT, FIXED, TEXT))
     is_nowhere = (states[:, 3] >= len(starts)) | (states[:, 4] < 0) | (states[:, 4] >= len(states))

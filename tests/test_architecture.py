@@ -52,6 +52,7 @@ ORDERS = {
     ),
     "ingest": (
         "hlo",
+        "riegeli",
         "storage",
         "pages",
         "graphs",
@@ -79,6 +80,8 @@ ONLY_IN: dict[str, set[str]] = {
     "fsspec": {"ingest"},
     "isal": {"encode", "ingest", "tools"},
     "orjson": {"encode"},
+    "brotli": {"ingest"},
+    "cramjam": {"ingest"},
     "re2": {"analysis"},
 }
 # (module, what it imports): why. Aim: empty.

@@ -166,7 +166,6 @@ KINDS = {
     "h.tf_data_bottleneck_analysis.json": "finished tf.data analysis page",
     "h.metadata.SSTABLE": "arguments of a trace viewer's table",
     "h.trie.SSTABLE": "index of the names in a trace viewer's table",
-    "h.xplane.riegeli": "Riegeli records",
     "events.out.tfevents.1583461681.h.profile-empty": "empty event file",
     "events.out.tfevents.1583461681.h": "TensorBoard event file",
     "NO_MODULE.hlo_proto.pb": "marker of another viewer",
@@ -202,10 +201,6 @@ CONTENTS = {
     "an overview page": (OVERVIEW, "neither an XSpace"),
     "operations that parse as planes": (OPERATIONS, "neither an XSpace"),
     "a compiled program": (HLO, "HLO of a compiled program"),
-    "riegeli": (
-        bytes.fromhex("83af70d10d884a3f0000000000000000400000000000000091bac23c9287e1a9") + bytes(40),
-        "Riegeli",
-    ),
     "SQLite": (b"SQLite format 3\0" + bytes(100), "SQLite"),
     "a plane without a space around it": (small_xspace()[3:], "neither an XSpace"),
     "a TensorFlow graph": (
@@ -281,9 +276,6 @@ def test_runs_without_a_trace_say_what_they_hold(tmp_path: Path) -> None:
     assert "(memory viewer page, pod viewer page)" in message_
     assert "Profile the job again" in message_
     assert run("h.overview_page.json", "h.memory_viewer.json")[0] == "legacy"
-    state, message_ = run("h.xplane.riegeli")
-    assert state == "unsupported"
-    assert "enable_continuous_profiling" in message_
     state, message_ = run("h.metadata.SSTABLE", "h.op_stats_v2.pb")
     assert state == "unsupported"
     assert "arguments of a trace viewer's table" in message_

@@ -56,11 +56,6 @@ _READ_PAGES = {
     ("op_profile", "json"),
     ("memory_profile", "json"),
 }
-RIEGELI = FileKind(
-    "a stream of profile pieces (Riegeli records), which JAX writes with continuous profiling",
-    "This format cannot be opened yet. Profile without enable_continuous_profiling in advanced_configuration "
-    "to get an .xplane.pb file.",
-)
 ARGUMENTS = FileKind(
     "the arguments of a trace viewer's table, without its events",
     "Open the .SSTABLE file next to it, or the .xplane.pb file that both were made from.",
@@ -83,9 +78,7 @@ EVENTS = FileKind(
     "Open its folder with TensorBoard.",
 )
 SUMMARIES = FileKind("an intermediate result that another profile viewer stores next to a trace", _OPEN_TRACE)
-PERFETTO = FileKind(
-    "a Perfetto trace", "Export it as Chrome trace JSON (traceconv json), or open it in ui.perfetto.dev."
-)
+PERFETTO = FileKind("a Perfetto trace", "")  # is opened, regardless of its name
 # Both are opened, regardless of the file's name.
 OLD_TRACE = FileKind("a trace of TensorFlow 2.1 (Trace protobuf)", "")
 TABLE = FileKind("a streaming trace viewer's table (LevelDB)", "")
@@ -99,8 +92,6 @@ REENCODED = FileKind(
 )
 _FEW = 8
 _BY_SUFFIX: tuple[tuple[str, FileKind], ...] = (
-    (".xplane.riegeli", RIEGELI),
-    (".riegeli", RIEGELI),
     (".metadata.SSTABLE", ARGUMENTS),
     (".trie.SSTABLE", NAME_INDEX),
     (".profile-empty", MARKER),
@@ -114,8 +105,6 @@ _BY_SUFFIX: tuple[tuple[str, FileKind], ...] = (
     (".smart_suggestion.pb", SUMMARIES),
     (".cached_tools.json", SUMMARIES),
     ("cache_version.txt", SUMMARIES),
-    (".pftrace", PERFETTO),
-    (".perfetto-trace", PERFETTO),
     (
         "memory.prof",
         FileKind(
@@ -140,7 +129,6 @@ _BY_SUFFIX: tuple[tuple[str, FileKind], ...] = (
     ("saved_model.pb", GRAPH),
 )
 _MAGIC: tuple[tuple[bytes, FileKind], ...] = (
-    (bytes.fromhex("83af70d10d884a3f0000000000000000400000000000000091bac23c9287e1a9"), RIEGELI),
     (
         b"SQLite format 3\0",
         FileKind(

@@ -1,9 +1,11 @@
 """A logdir → its runs and their hosts, from folder listings only: no trace is opened.
 
 <logdir>/**/plugins/profile/<session>/<host>.xplane.pb[.gz]      run <folder above plugins>/<session>
+<logdir>/**/plugins/profile/<session>/<host>.xplane.riegeli      the same, of continuous profiling
 <logdir>/**/plugins/profile/<session>+<end of another's name>    joined from sibling folders (`joining`)
 <logdir>/**/plugins/profile/<session>/<host>.trace.json[.gz]     the same; if a host has both, the XPlane wins
 <logdir>/**/plugins/profile/<session>/<host>.trace               TensorFlow 2.1's; read if nothing is newer
+<logdir>/**/plugins/profile/<session>/<host>.pftrace             Perfetto's; read if nothing else is there
 <logdir>/**/plugins/profile/<session>/<host>.SSTABLE             a viewer's table; read if nothing is newer
 <logdir>/**/plugins/profile/<session>/<name>.json[.gz]           a Chrome trace; read if nothing else is
 <logdir>/**/<folder>/<worker>[.<timestamp>].pt.trace.json[.gz]   PyTorch's profiler; run <folder>
@@ -29,10 +31,12 @@ from tb_tpuprof.ingest.storage.files import file_state, filesystem, is_url, stor
 from tb_tpuprof.ingest.storage.kinds import kind_of_name, page_of_name, without_trace
 from tb_tpuprof.ingest.storage.run_info import HLO, LEGACY, OK, HostFile, RunInfo
 
-XPLANE_SUFFIXES = (".xplane.pb", ".xplane.pb.gz", ".xspace.pb", ".xspace.pb.gz")
+STREAM_SUFFIX = ".xplane.riegeli"
+XPLANE_SUFFIXES = (".xplane.pb", ".xplane.pb.gz", ".xspace.pb", ".xspace.pb.gz", STREAM_SUFFIX)
 PYTORCH_SUFFIXES = (".pt.trace.json", ".pt.trace.json.gz")
 OLD_TRACE_SUFFIXES = (".trace", ".trace.gz")
 TABLE_SUFFIXES = (".SSTABLE", ".tracetable")
+PERFETTO_SUFFIXES = (".pftrace", ".perfetto-trace", ".pftrace.gz", ".perfetto-trace.gz")
 _JSON_SUFFIXES = (".trace.json", ".trace.json.gz")
 SUFFIXES = (
     *XPLANE_SUFFIXES,
@@ -40,9 +44,16 @@ SUFFIXES = (
     *_JSON_SUFFIXES,
     *OLD_TRACE_SUFFIXES,
     *TABLE_SUFFIXES,
+    *PERFETTO_SUFFIXES,
 )
 # Files that make a run of a folder outside plugins/profile; names such as x.json and x.trace say too little.
-_LOOSE_SUFFIXES = (*XPLANE_SUFFIXES, *PYTORCH_SUFFIXES, *_JSON_SUFFIXES, *TABLE_SUFFIXES)
+_LOOSE_SUFFIXES = (
+    *XPLANE_SUFFIXES,
+    *PYTORCH_SUFFIXES,
+    *_JSON_SUFFIXES,
+    *TABLE_SUFFIXES,
+    *PERFETTO_SUFFIXES,
+)
 _PARTS_OF_TABLES = (".metadata.SSTABLE", ".trie.SSTABLE")
 _PERFETTO = "perfetto_trace.json.gz"  # JAX writes it next to the XPlane, with the same events
 _ANY_JSON = (".json", ".json.gz")
@@ -420,7 +431,7 @@ def _written_ns(name: str) -> int:
 
 def _rank(path: str) -> int:
     """XPlanes first, then PyTorch's JSON, then JSON made from an XPlane, then older formats and tables."""
-    order = (XPLANE_SUFFIXES, PYTORCH_SUFFIXES, _ANY_JSON, OLD_TRACE_SUFFIXES)
+    order = (XPLANE_SUFFIXES, PYTORCH_SUFFIXES, _ANY_JSON, OLD_TRACE_SUFFIXES, PERFETTO_SUFFIXES)
     return next((rank for rank, suffixes in enumerate(order) if path.endswith(suffixes)), len(order))
 
 

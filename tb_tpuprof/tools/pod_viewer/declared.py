@@ -249,6 +249,13 @@ CHANNELS = TableSpec(
     (
         text("source", "From", "The core that sends"),
         text("target", "To", "The core that receives"),
+        text(
+            "link",
+            "Link",
+            "The axes that the shortest way leads along, with the number of links if several; wrap: "
+            "over the link that closes the axis",
+            is_optional=True,
+        ),
         number(
             "size_bytes",
             "Data",
@@ -256,6 +263,7 @@ CHANNELS = TableSpec(
             "Bytes sent each time",
             unknown="the program does not state the size",
         ),
+        number("send_delay_ps", "Send delay", "ps", "Time that the receiver was ready before the sender"),
         number("latency_ps", "Latency", "ps", "From when both ends are ready to the end of the receive"),
         number(
             "bytes_per_s",
@@ -265,7 +273,6 @@ CHANNELS = TableSpec(
             formula="data ÷ latency",
             unknown="the size is unknown",
         ),
-        number("send_delay_ps", "Send delay", "ps", "Time that the receiver was ready before the sender"),
         number("n_per_step", "Times per step", "count", "How often the link is used in a step"),
         text("ops", "Operations", "The operations that use the link"),
         number(
@@ -274,13 +281,6 @@ CHANNELS = TableSpec(
             "id",
             "Number of the channel in the program",
             unknown="the program gives the operation no channel",
-        ),
-        text(
-            "link",
-            "Link",
-            "The axes that the shortest way leads along, with the number of links if several; wrap: "
-            "over the link that closes the axis",
-            is_optional=True,
         ),
         number("hops", "Hops", "count", "Links on the shortest way", is_optional=True),
         number(

@@ -144,3 +144,49 @@ def _core(plane: PlaneWriter, transfers: Sequence[Transfer], text: str) -> None:
     plane.event(modules, f"jit_train({PROGRAM})", first * PS_PER_US, (last - first) * PS_PER_US)
     for name, begin, end in runs:
         plane.event(line, names[name], begin * PS_PER_US, (end - begin) * PS_PER_US)
+
+
+REDUCE = Transfer("all-reduce.1", "ALL_REDUCE", 4, 1_000_000)
+GATHER = Transfer("all-gather.7", "ALL_GATHER", 2, 500_000)
+PERMUTE = Transfer("permute.3", "ONE_TO_ONE", 1, 250_000, states_type=False)
+SCATTER = Transfer("scatter.9", "REDUCE_SCATTER", 3, 100_000)
+SHUFFLE = Transfer("shuffle.5", "ALL_TO_ALL", 5, 50_000)
+RAGGED = Transfer("ragged.6", "RAGGED_ALL_TO_ALL", 5, 50_000)
+ALL = (REDUCE, GATHER, PERMUTE, SCATTER, SHUFFLE, RAGGED)
+# One transfer alone: slack 5–100, 110–200 and 205–300: 95 + 90 + 95 µs; stall 5 + 10 + 5 + 40 µs.
+ALONE = "send.1:0-5 fusion:5-100 send-done.1:100-110 fusion:110-200 recv.1:200-205 fusion:205-300 recv-done.1:300-340"
+# Two interleaved: the operations of either count in neither's slack.
+INTERLEAVED = (
+    "send.1:0-10 send.2:10-30 fusion:30-100 send-done.2:100-105 send-done.1:105-120 recv.1:120-130 recv.2:130-140 "
+    "recv-done.2:140-200 fusion:200-250 recv-done.1:250-300"
+)
+
+
+def dcn_hosts() -> dict[str, bytes]:
+    """Three unlike hosts with two cores, one, and three, and six kinds of transfers."""
+    return {
+        "synthetic-0": dcn_host(ALL, [ALONE, INTERLEAVED], host="synthetic-0"),
+        "synthetic-1": dcn_host(
+            ALL,
+            ["send.3:1000-1100 send-done.3:1100-1300 recv.3:1300-1400 recv-done.3:1400-1800"],
+            host="synthetic-1",
+        ),
+        "synthetic-2": dcn_host(
+            ALL,
+            [
+                # Two of a kind, then one that has not completed.
+                "send.1:0-10 send-done.1:10-20 fusion:20-50 recv.1:50-60 recv-done.1:60-70 fusion:70-100 "
+                "send.1:100-110 send-done.1:110-130 recv.1:130-140 fusion:140-300 recv-done.1:300-320 send.4:330-340",
+                "send.4:0-10 send-done.4:10-20 recv.4:20-30 fusion:30-80 recv-done.4:80-90",
+                "recv-done.5:0-50 send.5:50-60 send-done.5:60-70 recv.5:70-80 fusion:80-90 recv-done.5:90-95 "
+                "send.6:95-96 send-done.6:96-97 recv.6:97-98 fusion:98-99 recv-done.6:99-100",
+            ],
+            [
+                Message(10, 0, 1, 1000, 30),
+                Message(20, 0, 1, 3000, 50),
+                Message(30, 0, 1, 500, 0),
+                Message(40, 2, 1, 9000, 20),
+            ],
+            host="synthetic-2",
+        ),
+    }

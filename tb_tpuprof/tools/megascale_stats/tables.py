@@ -9,6 +9,7 @@ import numpy as np
 from tb_tpuprof.analysis.dcn.messages import Messages
 from tb_tpuprof.analysis.dcn.ops import Half
 from tb_tpuprof.analysis.dcn.summary import Summary
+from tb_tpuprof.tools.megascale_stats.queries import QUERIES
 from tb_tpuprof.tools.payload import Table
 from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, known_texts, number, text
 from tb_tpuprof.tools.tiles import tiles
@@ -171,7 +172,16 @@ SLICES = TableSpec(
     "A row for each pair of slices; absent if no host recorded messages",
     is_optional=True,
 )
-TABLES = (RENDEZVOUS, HOSTS, SLICES)
+QUERIES_TABLE = TableSpec(
+    "queries",
+    "Queries for Perfetto",
+    (
+        text("question", "Question", "What the query answers"),
+        text("sql", "Query", "PerfettoSQL for the file that the page exports for Perfetto"),
+    ),
+    "A row for each query; the same for all runs",
+)
+TABLES = (RENDEZVOUS, HOSTS, SLICES, QUERIES_TABLE)
 SCALARS = (
     ScalarSpec(
         "stall_fraction",
@@ -207,6 +217,13 @@ SCALARS = (
 TILES = tiles(
     "stall_fraction", "stall_ps", "n_rendezvous", "n_transfers", "network_bytes", "required_bytes_per_s"
 )
+
+
+def queries_table() -> Table:
+    """The queries with the questions that they answer."""
+    return QUERIES_TABLE.fill(
+        {"question": [query.question for query in QUERIES], "sql": [query.sql for query in QUERIES]}
+    )
 
 
 def rendezvous_table(total: Summary) -> Table:

@@ -12,13 +12,15 @@ from tb_tpuprof.analysis.dcn.summary import Summary, summary
 from tb_tpuprof.analysis.dcn.transfers import DcnHost, dcn_host
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Availability, Params
+from tb_tpuprof.tools.base import Availability, File, Params
+from tb_tpuprof.tools.megascale_stats.perfetto import transfers_file
 from tb_tpuprof.tools.megascale_stats.sentences import verdict
 from tb_tpuprof.tools.megascale_stats.tables import (
     SCALARS,
     TABLES,
     TILES,
     hosts_table,
+    queries_table,
     rendezvous_table,
     slices_table,
 )
@@ -47,6 +49,7 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
         "rendezvous": rendezvous_table(total),
         "hosts": hosts_table(total),
         **slices_table(received),
+        "queries": queries_table(),
     }
     return Payload(
         TOOL.name,
@@ -79,7 +82,7 @@ def _scalars(total: Summary) -> dict[str, Scalar]:
                 "" if is_sized.all() else f"{int((~is_sized).sum()):,} rendezvous are of unknown size",
             ),
             "required_bytes_per_s": Number(
-                float(required[worst]), f"per host, `{total.rendezvous[worst].name}`"
+                float(required[worst]), f"per host, {total.rendezvous[worst].name}"
             )
             if worst >= 0
             else None,
@@ -154,4 +157,14 @@ TOOL = Tool(
     tables=TABLES,
     scalars=SCALARS,
     tiles=TILES,
+    files=(
+        File(
+            "perfetto",
+            "trace.json.gz",
+            "application/gzip",
+            transfers_file,
+            (),
+            "All transfers with their slack and stall as Chrome trace JSON, for Perfetto and its queries",
+        ),
+    ),
 )

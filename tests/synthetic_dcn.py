@@ -12,14 +12,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tests.ingest.hlo_protos import TUPLE, array, computation, instruction, proto
 from tests.synthetic import PS_PER_US, PlaneWriter, Stat, core_details, field
 
-PROGRAM = 7
+PROGRAM = 1  # the id of its metadata, by which XProf knows it
 _RUN = re.compile(r"(\S+):(\d+)-(\d+)")
 _TOKEN = {2: 17}
+_WORD = {2: 8}  # u32[]
 _TYPES = ("ALL_TO_ALL", "ONE_TO_ONE", "REDUCE_SCATTER", "ALL_GATHER", "ALL_REDUCE", "RAGGED_ALL_TO_ALL")
 HALVES = ("send", "send-done", "recv", "recv-done")
 
@@ -60,29 +62,36 @@ class Message:
 
 def program(transfers: Sequence[Transfer]) -> bytes:
     """A program with the four operations of each transfer; numbers of operations are those of transfers."""
-    ops = [instruction(1, "parameter", array(1)), instruction(2, "after-all", _TOKEN)]
-    for i, transfer in enumerate(transfers, 1):
-        block, first = array(transfer.n_values), 10 * i
-        halves = {2: TUPLE, 4: [block, array(code=8), _TOKEN]}
-        attributes = [{1: "_xla_host_transfer_rendezvous", 2: transfer.name}]
-        if transfer.states_type:
-            attributes.append({1: "_xla_megascale_transfer_type", 2: transfer.transfer_type})
-        frontend = {1: attributes}
-        more = {"f26": i, "f68": frontend}
-        ops += [
-            instruction(first, "send", halves, [1, 2], f1=f"send.{i}", **more),
-            instruction(first + 1, "send-done", _TOKEN, [first], f1=f"send-done.{i}", f26=i),
-            instruction(first + 2, "recv", halves, [2], f1=f"recv.{i}", **more),
-            instruction(
-                first + 3,
-                "recv-done",
-                {2: TUPLE, 4: [block, _TOKEN]},
-                [first + 2],
-                f1=f"recv-done.{i}",
-                f26=i,
-            ),
-        ]
-    return proto([computation(1, "main", ops, 10 * len(transfers) + 3)], f1="jit_train")
+    blocks = [array(transfer.n_values) for transfer in transfers]
+    ops: list[dict[int, Any]] = [instruction(1, "after-all", _TOKEN)]
+    for i, (transfer, block) in enumerate(zip(transfers, blocks, strict=True), 1):
+        ops += _four_operations(i, transfer, block)
+    result = {2: TUPLE, 4: [array(1)]}
+    ops += [instruction(2, "parameter", array(1)), instruction(3, "tuple", result, [2])]
+    # A module needs the shape of its program, and a parameter its number, for XLA to read it.
+    shape = {1: [array(1), *blocks], 2: result, 3: ["p", *(f"block.{i}" for i in range(len(blocks)))]}
+    main = {**computation(1, "main", ops, 3), 4: shape}
+    return proto([main], f1="jit_train", f2="main", f4=shape)
+
+
+def _four_operations(i: int, transfer: Transfer, block: dict[int, Any]) -> list[dict[int, Any]]:
+    first = 10 * i
+    halves = {2: TUPLE, 4: [block, _WORD, _TOKEN]}
+    attributes = [{1: "_xla_host_transfer_rendezvous", 2: transfer.name}]
+    if transfer.states_type:
+        attributes.append({1: "_xla_megascale_transfer_type", 2: transfer.transfer_type})
+    # Fields: 26 channel, 47 whether it is a transfer with the host, 68 frontend attributes.
+    begins: dict[str, Any] = {"f26": i, "f47": 1, "f68": {1: attributes}}
+    ends: dict[str, Any] = {"f26": i, "f47": 1}
+    return [
+        instruction(first + 4, "parameter", block, f1=f"block.{i}", f9=i),
+        instruction(first, "send", halves, [first + 4, 1], f1=f"send.{i}", **begins),
+        instruction(first + 1, "send-done", _TOKEN, [first], f1=f"send-done.{i}", **ends),
+        instruction(first + 2, "recv", halves, [1], f1=f"recv.{i}", **begins),
+        instruction(
+            first + 3, "recv-done", {2: TUPLE, 4: [block, _TOKEN]}, [first + 2], f1=f"recv-done.{i}", **ends
+        ),
+    ]
 
 
 def dcn_host(
@@ -100,7 +109,7 @@ def dcn_host(
         _core(plane, transfers, text)
     main = PlaneWriter(space, "/host:CPU")
     line = main.line("megascale", 1, 1_000_000)
-    main.event(line, "done:NoOp", 0, PS_PER_US)
+    main.event(line, "MegaScale: Barrier.", 0, PS_PER_US)
     for message in messages:
         stats: dict[str, Stat] = {
             "dcn_label": message.label,
@@ -162,31 +171,34 @@ INTERLEAVED = (
 )
 
 
-def dcn_hosts() -> dict[str, bytes]:
-    """Three unlike hosts with two cores, one, and three, and six kinds of transfers."""
+# What the cores of each host run. On the third host: two transfers of a kind, then one that does not complete;
+# and on its last core a recv-done whose send is before the capture.
+CORES = {
+    "synthetic-0": [ALONE, INTERLEAVED],
+    "synthetic-1": ["send.3:1000-1100 send-done.3:1100-1300 recv.3:1300-1400 recv-done.3:1400-1800"],
+    "synthetic-2": [
+        "send.1:0-10 send-done.1:10-20 fusion:20-50 recv.1:50-60 recv-done.1:60-70 fusion:70-100 send.1:100-110 "
+        "send-done.1:110-130 recv.1:130-140 fusion:140-300 recv-done.1:300-320 send.4:330-340",
+        "send.4:0-10 send-done.4:10-20 recv.4:20-30 fusion:30-80 recv-done.4:80-90",
+        "recv-done.5:0-50 send.5:50-60 send-done.5:60-70 recv.5:70-80 fusion:80-90 recv-done.5:90-95 "
+        "send.6:95-96 send-done.6:96-97 recv.6:97-98 fusion:98-99 recv-done.6:99-100",
+    ],
+}
+RECEIVED = {
+    "synthetic-2": [
+        Message(10, 0, 1, 1000, 30),
+        Message(20, 0, 1, 3000, 50),
+        Message(30, 0, 1, 500, 0),
+        Message(40, 2, 1, 9000, 20),
+    ]
+}
+
+
+def dcn_hosts(n_cores: int = 3) -> dict[str, bytes]:
+    """Three unlike hosts with two cores, one, and three, and six kinds of transfers; at most so many cores of
+    each.
+    """
     return {
-        "synthetic-0": dcn_host(ALL, [ALONE, INTERLEAVED], host="synthetic-0"),
-        "synthetic-1": dcn_host(
-            ALL,
-            ["send.3:1000-1100 send-done.3:1100-1300 recv.3:1300-1400 recv-done.3:1400-1800"],
-            host="synthetic-1",
-        ),
-        "synthetic-2": dcn_host(
-            ALL,
-            [
-                # Two of a kind, then one that has not completed.
-                "send.1:0-10 send-done.1:10-20 fusion:20-50 recv.1:50-60 recv-done.1:60-70 fusion:70-100 "
-                "send.1:100-110 send-done.1:110-130 recv.1:130-140 fusion:140-300 recv-done.1:300-320 send.4:330-340",
-                "send.4:0-10 send-done.4:10-20 recv.4:20-30 fusion:30-80 recv-done.4:80-90",
-                "recv-done.5:0-50 send.5:50-60 send-done.5:60-70 recv.5:70-80 fusion:80-90 recv-done.5:90-95 "
-                "send.6:95-96 send-done.6:96-97 recv.6:97-98 fusion:98-99 recv-done.6:99-100",
-            ],
-            [
-                Message(10, 0, 1, 1000, 30),
-                Message(20, 0, 1, 3000, 50),
-                Message(30, 0, 1, 500, 0),
-                Message(40, 2, 1, 9000, 20),
-            ],
-            host="synthetic-2",
-        ),
+        host: dcn_host(ALL, cores[:n_cores], RECEIVED.get(host, ()), host=host)
+        for host, cores in CORES.items()
     }

@@ -11,7 +11,7 @@ from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.megascale_stats.view import TOOL
 from tb_tpuprof.tools.payload import Payload
-from tests.synthetic import TpuJob, tpu_xspace, write_run
+from tests.synthetic import GpuJob, TpuJob, gpu_xspace, tpu_xspace, write_run
 from tests.synthetic_dcn import ALL, ALONE, dcn_host, dcn_hosts
 from tests.tools.test_pod_viewer import table
 
@@ -195,6 +195,17 @@ def test_one_slice_has_nothing_to_show_and_the_reason_says_so(tmp_path: Path) ->
     assert TOOL.availability(alone).reason.startswith("no operation of these TPUs sends")
     with pytest.raises(ToolUnavailable, match="the job ran on one slice"):
         TOOL.run(alone, None, {})
+
+
+def test_a_run_without_tpus_says_that(tmp_path: Path) -> None:
+    gpus = Session(str(write_run(tmp_path / "run", {"h": gpu_xspace(GpuJob())})), cache=False)
+    availability = TOOL.availability(gpus)
+    assert (availability.reason, availability.short) == (
+        "only TPUs transfer between slices, and this run has none.",
+        "no TPU",
+    )
+    with pytest.raises(ToolUnavailable, match="only TPUs transfer between slices"):
+        TOOL.run(gpus, None, {})
 
 
 def test_without_programs_the_reason_is_that(tmp_path: Path) -> None:

@@ -101,7 +101,6 @@ RENDEZVOUS = TableSpec(
         text("recv_op", "Receive", "The operation that ends the receive", unknown="the trace has no receive"),
     ),
     "A row for each collective between slices, the longest total stall first",
-    chart="donut",
 )
 HOSTS = TableSpec(
     "hosts",
@@ -143,7 +142,6 @@ HOSTS = TableSpec(
         ),
     ),
     "A row for each host",
-    chart="steps",
     sentence="How long transfers between slices stall each host's cores",
 )
 SLICES = TableSpec(

@@ -4,12 +4,15 @@ the bandwidth that they need.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tb_tpuprof.analysis.dcn.messages import Messages, messages
 from tb_tpuprof.analysis.dcn.ops import transfers_between_slices
 from tb_tpuprof.analysis.dcn.summary import Summary, summary
 from tb_tpuprof.analysis.dcn.transfers import DcnHost, dcn_host
+from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Availability, File, Params
@@ -30,6 +33,7 @@ from tb_tpuprof.tools.tool import Tool
 
 _HOSTS_TO_CHECK = 4
 _REASON = "no operation of these TPUs sends to or receives from another slice: the job ran on one slice."
+_NO_TPU = "only TPUs transfer between slices, and this run has none."
 _REMEDY = "Capture a multislice job: its programs send and receive over the data center network (DCN)."
 _UNNAMED = "the trace has operations that transfer between slices, but not the programs that name them."
 _PROGRAMS = "Capture with HLO protos (the default)."
@@ -40,10 +44,9 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     parts = session.map(dcn_host, hosts, messages)
     received = session.map(messages, hosts)
     if not any(part.rendezvous for part in parts):
-        is_unnamed = any(part.n_unknown for part in parts)
-        raise ToolUnavailable(
-            TOOL.name, _UNNAMED if is_unnamed else _REASON, _PROGRAMS if is_unnamed else _REMEDY
-        )
+        if any(part.n_unknown for part in parts):
+            raise ToolUnavailable(TOOL.name, _UNNAMED, _PROGRAMS)
+        raise ToolUnavailable(TOOL.name, *_why_none(session, hosts)[:2])
     total = summary(parts)
     tables = {
         "rendezvous": rendezvous_table(total),
@@ -141,10 +144,16 @@ def _diagnostics(parts: list[DcnHost], received: list[Messages]) -> tuple[Diagno
 
 def available(session: Session) -> Availability:
     """Whether one of the first hosts transfers between slices."""
-    for host in session.hosts[:_HOSTS_TO_CHECK]:
-        if session.get(transfers_between_slices, host):
-            return Availability()
-    return Availability(_REASON, _REMEDY, "one slice")
+    hosts = session.hosts[:_HOSTS_TO_CHECK]
+    if any(session.get(transfers_between_slices, host) for host in hosts):
+        return Availability()
+    return Availability(*_why_none(session, hosts))
+
+
+def _why_none(session: Session, hosts: Sequence[str]) -> tuple[str, str, str]:
+    """Reason, remedy and short reason for a run without transfers between slices."""
+    has_tpu = any(session.get(planes, host).tensor_cores for host in hosts[:_HOSTS_TO_CHECK])
+    return (_REASON, _REMEDY, "one slice") if has_tpu else (_NO_TPU, _REMEDY, "no TPU")
 
 
 TOOL = Tool(

@@ -216,6 +216,8 @@ def _pod_viewer(page: Answer, _session: Session) -> Iterator[Request]:
     columns = {column["name"].removesuffix("_ps") for column in page["tables"]["cores"]["columns"]}
     for measure in ("own", "total", *sorted(columns & _PARTS)[:2]):
         yield "cells", {"measure": measure}
+    if page["tables"]["channels"]["n_rows"]:
+        yield "channel", {"channel": page["tables"]["channels"]["n_rows"] - 1}
 
 
 def _trace_viewer(page: Answer, session: Session) -> Iterator[Request]:

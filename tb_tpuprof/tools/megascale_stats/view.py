@@ -127,10 +127,12 @@ def _diagnostics(parts: list[DcnHost], received: list[Messages]) -> tuple[Diagno
     n_unfinished = sum(part.n_unfinished for part in parts)
     result = []
     if n_unknown:
-        text = f"{n_unknown:,} operations transfer between slices under an unknown name and are left out."
+        operations = f"{n_unknown:,} operation" + ("" if n_unknown == 1 else "s")
+        text = f"Transfers by {operations} are left out: the trace lacks the programs that name them."
         result.append(Diagnostic("warning", text, _PROGRAMS))
     if n_unfinished:
-        text = f"{n_unfinished:,} transfers had not completed when the capture ended and are left out."
+        were = "transfer was" if n_unfinished == 1 else "transfers were"
+        text = f"{n_unfinished:,} {were} cut off by the capture's end and left out."
         result.append(Diagnostic("info", text))
     if any(part.n_events for part in received) and not any(len(part) for part in received):
         result.append(

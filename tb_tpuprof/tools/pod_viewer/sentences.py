@@ -91,10 +91,12 @@ def _late_sender_text(pod: Pod) -> tuple[str, ...]:
     if late is None:
         return ()
     channel, host = pod.channels[late.channel], host_name(pod, pod.hosts[late.host])
+    others = (
+        f"against {format_time(late.others_ps)} elsewhere" if late.others_ps >= 1 else "as no other host does"
+    )
     return (
-        f"`{host}` sends late: {format_time(late.delay_ps)} after its receivers are ready, against "
-        f"{format_time(late.others_ps)} elsewhere. Its longest delay is "
-        f"{format_time(channel.send_delay_ps)}, from `{core_name(pod, channel.source)}` to "
+        f"`{host}` sends late: {format_time(late.delay_ps)} after its receivers are ready, {others}. Its longest "
+        f"delay is {format_time(channel.send_delay_ps)}, from `{core_name(pod, channel.source)}` to "
         f"`{core_name(pod, channel.target)}`.",
     )
 

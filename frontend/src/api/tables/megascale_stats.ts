@@ -59,6 +59,14 @@ export const MEGASCALE_STATS = {
         },
         {},
       ),
+      queries: table(
+        'queries',
+        {
+          question: 'text',
+          sql: 'text',
+        },
+        {},
+      ),
     },
     scalars: {
       stall_fraction: scalar('stall_fraction', false),

@@ -24,7 +24,9 @@ from tb_tpuprof.session import Session
 from tb_tpuprof.tools import TOOLS, get_tool
 from tests.golden_files import ROOT, demo_runs, rounded, table_of, write_goldens
 from tests.synthetic import write_run
+from tests.synthetic_dcn import dcn_hosts
 from tests.synthetic_pod import pod_hosts
+from tests.synthetic_torus import Slice, torus_hosts
 from tests.synthetic_unlike import POD, gpu_run, kernels_run, memory_run, tpu_run
 
 DATA = ROOT / "tests" / "data"
@@ -37,6 +39,8 @@ Request = tuple[str, dict[str, Any]]
 _DRAWN: dict[str, Callable[[], dict[str, bytes]]] = {
     "tpu": tpu_run,
     "tpu_pod": lambda: pod_hosts(POD),
+    "tpu_slice": lambda: torus_hosts(Slice((2, 2, 2), late_host=1, late_from=2, n_steps=3)),
+    "tpu_dcn": dcn_hosts,
     "gpu": gpu_run,
     "gpu_kernels": kernels_run,
     "gpu_memory": memory_run,
@@ -212,6 +216,8 @@ def _pod_viewer(page: Answer, _session: Session) -> Iterator[Request]:
     columns = {column["name"].removesuffix("_ps") for column in page["tables"]["cores"]["columns"]}
     for measure in ("own", "total", *sorted(columns & _PARTS)[:2]):
         yield "cells", {"measure": measure}
+    if page["tables"]["channels"]["n_rows"]:
+        yield "channel", {"channel": page["tables"]["channels"]["n_rows"] - 1}
 
 
 def _trace_viewer(page: Answer, session: Session) -> Iterator[Request]:

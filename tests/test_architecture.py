@@ -43,6 +43,7 @@ ORDERS = {
         "tf_data",
         "input",
         "pod",
+        "dcn",
         "diagnosis",
         "flame",
         "overview",

@@ -59,6 +59,9 @@ const TOOL_VIEWS: Readonly<Record<string, ToolView>> = {
     load: () => import('./tools/tpu_compatibility/index').then((module) => module.TpuCompatibility),
   },
   pod_viewer: { load: () => import('./tools/pod_viewer/index').then((module) => module.PodViewer) },
+  megascale_stats: {
+    load: () => import('./tools/megascale_stats/index').then((module) => module.MegascaleStats),
+  },
   trace_viewer: {
     load: () => import('./tools/trace_viewer/index').then((module) => module.TraceViewer),
     fills: true,

@@ -7,6 +7,7 @@ from tb_tpuprof.tools.graph_viewer.view import TOOL as GRAPH_VIEWER
 from tb_tpuprof.tools.hlo_stats.view import TOOL as HLO_STATS
 from tb_tpuprof.tools.input_pipeline_analyzer.view import TOOL as INPUT_PIPELINE_ANALYZER
 from tb_tpuprof.tools.kernel_stats.view import TOOL as KERNEL_STATS
+from tb_tpuprof.tools.megascale_stats.view import TOOL as MEGASCALE_STATS
 from tb_tpuprof.tools.memory_profile.view import TOOL as MEMORY_PROFILE
 from tb_tpuprof.tools.memory_viewer.view import TOOL as MEMORY_VIEWER
 from tb_tpuprof.tools.op_profile.view import TOOL as OP_PROFILE
@@ -36,6 +37,7 @@ TOOLS: tuple[Tool, ...] = (
     TPU_COMPATIBILITY,
     POD_VIEWER,
     SAVED_PAGES,
+    MEGASCALE_STATS,
 )
 
 

@@ -181,6 +181,10 @@ DEVICE_STATS = {
         "Time Scale Multiplier",
         "dma_stall_duration_ps",
         "vdd_energy_j",
+        "dcn_source_slice_id",
+        "dcn_destination_slice_id",
+        "payload_size_bytes",
+        "duration_us",
     ),
 }
 

@@ -371,7 +371,7 @@ def test_hosts_captured_at_another_time() -> None:
 
 
 def test_bandwidth_of_a_link() -> None:
-    link = Channel(0, 1, ("a",), 3, 500, 2.0, 0.0, 1.0)
+    link = Channel(0, 1, ("a",), 3, 500, 2.0, 0.0, 1.0, ("a", "a", "a"))
     assert link.bytes_per_s == 250e12
     assert replace(link, latency_ps=0.0).bytes_per_s == 0.0
 

@@ -12,8 +12,10 @@ from pathlib import Path
 
 from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tests.synthetic import PS_PER_US, Parts, PlaneWriter, TpuJob, tpu_hosts, tpu_xspace, write_run
+from tests.synthetic_dcn import dcn_hosts
 from tests.synthetic_devices import kernels_xspace
 from tests.synthetic_pod import Pod, pod_hosts
+from tests.synthetic_torus import Slice, torus_hosts
 from tests.tools.test_memory_viewer import long_program
 
 DATA = Path(__file__).resolve().parent.parent / "data"
@@ -46,7 +48,9 @@ def _folder(logs: Path, run: str) -> Path:
 
 
 def _tpus(logs: Path) -> None:
-    """A TPU, one with two programs, three hosts of which one is damaged, and a pod of four."""
+    """A TPU, one with two programs, three hosts of which one is damaged, a pod of four, a cube of 64
+    chips, and three hosts of a multislice job.
+    """
     job = TpuJob(Parts(compute=0.5, infeed=0.1, outfeed=0.1, collective=0.2))
     write_run(_folder(logs, "tpu/synthetic"), {"synthetic-tpu": tpu_xspace(job)})
     programs = write_run(_folder(logs, "programs/synthetic"), {"h": tpu_xspace(TpuJob())})
@@ -55,6 +59,8 @@ def _tpus(logs: Path) -> None:
     hosts = {f"w-{i}": data for i, data in enumerate(tpu_hosts(TpuJob(), (1.0, 1.0)).values())}
     write_run(_folder(logs, "hosts/run"), {**hosts, "w-2": b"\xff" * 99})
     write_run(_folder(logs, "pods/pod"), pod_hosts(Pod(noise=0.02)))
+    write_run(_folder(logs, "dcn/run"), dcn_hosts())
+    write_run(_folder(logs, "pods/cube"), torus_hosts(Slice(late_host=9, late_from=2)))
 
 
 def _gpus(logs: Path) -> None:

@@ -124,8 +124,19 @@ class _Core:
     busy: Busy
 
 
-def pod_host(trace: Trace) -> PodHost:
-    """Cores and steps of one host. Accelerators without steps have a single step: the whole capture."""
+class HostCores(NamedTuple):
+    """The cores of a host with their events: its steps, devices, and the planes of the cores that ran
+    something.
+    """
+
+    steps: Steps
+    devices: tuple[int, ...]
+    planes: tuple[int, ...]
+    cores: list[_Core]
+
+
+def host_cores(trace: Trace) -> HostCores:
+    """The work of each core in each step. Accelerators without steps have one: the whole capture."""
     host_steps, roles = steps(trace), planes(trace)
     kind = roles.hardware
     if not len(host_steps) and kind in ("TPU", "GPU"):
@@ -145,6 +156,13 @@ def pod_host(trace: Trace) -> PodHost:
         )
     else:
         device_planes, core_data = (), [_cpu_core(host_steps)] if len(host_steps) else []
+    return HostCores(host_steps, devices, device_planes, core_data)
+
+
+def pod_host(trace: Trace) -> PodHost:
+    """Cores and steps of one host."""
+    host_steps, devices, device_planes, core_data = host_cores(trace)
+    kind = planes(trace).hardware
     cores = (
         _located_cores(trace, device_planes)
         if device_planes

@@ -35,7 +35,8 @@ _MOST_GROUPED = 16  # operations whose groups are inferred from the times of all
 class Channel:
     """Data from one core to another, by one or several operations; means over occurrences.
 
-    `send_delay_ps`: the time that the receiver was ready before the sender.
+    `send_delay_ps`: the time that the receiver was ready before the sender. `halves`: the operations that
+    begin at the source, begin at the target, and end at the target.
     """
 
     source: int
@@ -46,6 +47,7 @@ class Channel:
     latency_ps: float
     send_delay_ps: float
     n_per_step: float
+    halves: tuple[str, str, str]
 
     @property
     def bytes_per_s(self) -> float:
@@ -60,8 +62,8 @@ class Pod:
     `part_ps` is stored part by part, in the order it is read. `device_of`: the program's number of each core.
     `n_unplaced`: links with an end on hosts that were not captured or selected. `n_devices`: accelerators of
     these hosts. `all_idle_ps`: by step, the time in which no core of a host ran anything, and `host_step_ps`
-    the step's time, both means over the hosts. `apart`: hosts that were captured at another time, and the gap
-    in ns.
+    the step's time, both means over the hosts. `first_step`: of each host, the row of its first common step.
+    `apart`: hosts that were captured at another time, and the gap in ns.
     """
 
     hosts: tuple[str, ...]
@@ -82,6 +84,7 @@ class Pod:
     n_devices: int
     all_idle_ps: npt.NDArray[np.float64]
     host_step_ps: npt.NDArray[np.float64]
+    first_step: tuple[int, ...] = ()
     apart: tuple[tuple[str, int], ...] = ()
 
     @cached_property
@@ -195,6 +198,7 @@ def join(parts: Sequence[PodHost], correction_ns: Sequence[int] = ()) -> Pod:
         sum(part.n_devices for part, _ in used_hosts),
         _mean([part.all_idle_ps[rows] for part, rows in used_hosts], n_steps),
         _mean([part.steps.duration_ps[rows] for part, rows in used_hosts], n_steps),
+        tuple(rows.start for _, rows in used_hosts),
     )
 
 
@@ -408,7 +412,7 @@ class _Transfers:
         latency = max(0.0, float(self.end[last, b] - begin))
         n_per_step = float(self.count[send, a] / self.n_captured[a])
         size = max(op.size_bytes, self.ops[halves[1]].size_bytes if op.kind == "send" else 0)
-        return Channel(a, b, names, op.channel_id, size, latency, float(delay), n_per_step)
+        return Channel(a, b, names, op.channel_id, size, latency, float(delay), n_per_step, halves)
 
 
 def _labels(groups: tuple[tuple[int, ...], ...], row_of: dict[int, int], n_cores: int) -> Int64s:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.dcn.ops import Half
+from tb_tpuprof.analysis.dcn.transfers import dcn_host
 from tb_tpuprof.analysis.events.host_offload import host_transfers
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.planes import MODULE_LINES, OP_LINE, line_events, lines_named, planes
@@ -25,6 +27,7 @@ from tb_tpuprof.trace.trace import Trace
 Int64s = npt.NDArray[np.int64]
 Facts = list[tuple[str, str]]
 LAUNCH_LINE, OFFLOAD_LINE, GAP_LINE = "Launch Stats", "Host Offload Ops", "XLA Overhead"
+DCN_LINE = "DCN Transfers"
 _PS_PER_US = 1e6
 
 
@@ -104,6 +107,8 @@ def _gpu_lines(trace: Trace, plane: int) -> Iterator[_AddedLine]:
 def _tpu_lines(trace: Trace, plane: int) -> Iterator[_AddedLine]:
     if _is_missing(trace, plane, OFFLOAD_LINE):
         yield _offload_line(trace, plane)
+    if _is_missing(trace, plane, DCN_LINE):
+        yield _dcn_line(trace, plane)
     modules, ops = lines_named(trace, plane, MODULE_LINES[:1]), lines_named(trace, plane, (OP_LINE,))
     if len(modules) == len(ops) == 1 and _is_missing(trace, plane, GAP_LINE):
         rows = np.arange(*line_events(trace, modules[0]).indices(trace.n_events)[:2])
@@ -194,6 +199,41 @@ def _offload_line(trace: Trace, plane: int) -> _AddedLine:
         transfers.end_ps,
         texts,
         transfers.start,
+        facts,
+    )
+
+
+def _dcn_line(trace: Trace, plane: int) -> _AddedLine:
+    """Transfers between slices, from their send to the end of their recv-done."""
+    host = dcn_host(trace)
+    transfers = host.occurrences
+    rows = np.flatnonzero(transfers.core == planes(trace).tensor_cores.index(plane))
+    rows = rows[np.lexsort((-transfers.end_ps[rows], transfers.start_ps[rows]))]
+
+    def facts(i: int) -> Facts:
+        row = int(rows[i])
+        one, slack, stall = (
+            host.rendezvous[int(transfers.rendezvous[row])],
+            float(transfers.slack_ps[row]),
+            transfers.stall_ps[row],
+        )
+        size = one.network_bytes
+        stats = [
+            ("transfer_type", one.transfer_type),
+            ("network_bytes", "" if size is None else f"{size:.0f}"),
+            ("slack_us", _us(slack)),
+            ("stall_us", _us(float(stall.sum()))),
+            *((f"in_{half.name.lower()}_us", _us(float(stall[half]))) for half in Half),
+            ("required_gbit_per_s", "" if size is None or not slack else f"{size * 8e3 / slack:.3f}"),
+        ]
+        return [(name, value) for name, value in stats if value]
+
+    return _AddedLine(
+        DerivedLine(plane, DCN_LINE, "async"),
+        transfers.start_ps[rows],
+        transfers.end_ps[rows],
+        [host.rendezvous[code].name for code in transfers.rendezvous[rows].tolist()],
+        transfers.source[rows],
         facts,
     )
 

@@ -33,6 +33,7 @@ _DEVICE_KINDS = (
     ("Sparse Core Ops", "hlo_ops"),
     ("Async XLA Ops", "async"),
     ("Host Offload Ops", "async"),
+    ("DCN Transfers", "async"),
     ("XLA Overhead", "overhead"),
     ("Source code", "source"),
     ("Stream #", "stream"),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from tb_tpuprof.analysis.pod.collectives import GroupsFrom
 from tb_tpuprof.analysis.pod.parts import PART_TEXTS
+from tb_tpuprof.analysis.pod.topology import AXES
 from tb_tpuprof.tools.base import Param
+from tb_tpuprof.tools.pod_viewer.topology_tables import TOPOLOGY
 from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, number, text
 from tb_tpuprof.tools.tiles import Tile, tiles
 
@@ -52,6 +54,16 @@ CORES = TableSpec(
             "id",
             "Number of the chip in the pod",
             unknown="the trace does not report the chip's number in the pod",
+        ),
+        *(
+            number(
+                axis,
+                axis,
+                "id",
+                f"Place of the chip along {axis} in its slice",
+                is_optional=True,
+            )
+            for axis in AXES
         ),
         number("device", "Device of program", "id", "The device's number in the program, or the rank"),
         number("total_ps", "Step time", "ps", "Sum of the parts that follow", formula="Σ parts"),
@@ -233,10 +245,17 @@ COLLECTIVES = TableSpec(
 )
 CHANNELS = TableSpec(
     "channels",
-    "Links between cores",
+    "Channels",
     (
         text("source", "From", "The core that sends"),
         text("target", "To", "The core that receives"),
+        text(
+            "link",
+            "Link",
+            "The axes that the shortest way leads along, with the number of links if several; wrap: "
+            "over the link that closes the axis",
+            is_optional=True,
+        ),
         number(
             "size_bytes",
             "Data",
@@ -244,6 +263,7 @@ CHANNELS = TableSpec(
             "Bytes sent each time",
             unknown="the program does not state the size",
         ),
+        number("send_delay_ps", "Send delay", "ps", "Time that the receiver was ready before the sender"),
         number("latency_ps", "Latency", "ps", "From when both ends are ready to the end of the receive"),
         number(
             "bytes_per_s",
@@ -253,7 +273,6 @@ CHANNELS = TableSpec(
             formula="data ÷ latency",
             unknown="the size is unknown",
         ),
-        number("send_delay_ps", "Send delay", "ps", "Time that the receiver was ready before the sender"),
         number("n_per_step", "Times per step", "count", "How often the link is used in a step"),
         text("ops", "Operations", "The operations that use the link"),
         number(
@@ -263,10 +282,22 @@ CHANNELS = TableSpec(
             "Number of the channel in the program",
             unknown="the program gives the operation no channel",
         ),
+        number("hops", "Hops", "count", "Links on the shortest way", is_optional=True),
+        number(
+            "link_fraction",
+            "Of the link's rate",
+            "fraction",
+            "Bandwidth compared with the peak rate of one link in one direction",
+            is_optional=True,
+            formula="bandwidth ÷ rate of a link",
+            unknown="the cores are not neighbors, or the size is unknown",
+        ),
+        text("send_op", "Send", "The operation that sends"),
+        text("receive_op", "Receive", "The operation that ends the receive"),
         number("source_row", "From row", "id", "Of the table `cores`"),
         number("target_row", "To row", "id", "Of the table `cores`"),
     ),
-    "Links between two cores, busiest first; at most 20,000",
+    "Data from one core to another, busiest channel first; at most 20,000",
 )
 CELLS = TableSpec(
     "cells",
@@ -274,7 +305,7 @@ CELLS = TableSpec(
     (number("value_ps", "Own time", "ps", "Core by core, a value for each step; in single precision"),),
     "The measure of every core in every step",
 )
-PAGE_TABLES = (CORES, PARTS, STEPS, STRAGGLERS, COLLECTIVES, CHANNELS)
+PAGE_TABLES = (CORES, PARTS, STEPS, STRAGGLERS, COLLECTIVES, CHANNELS, TOPOLOGY)
 
 SCALARS = (
     ScalarSpec("n_hosts", "Hosts", "count", "Number of hosts that are compared"),

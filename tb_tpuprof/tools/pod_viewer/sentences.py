@@ -12,10 +12,11 @@ import numpy as np
 from tb_tpuprof.analysis.pod.host import WHOLE
 from tb_tpuprof.analysis.pod.join import Pod
 from tb_tpuprof.analysis.pod.parts import Part
+from tb_tpuprof.analysis.pod.senders import late_sender
 from tb_tpuprof.analysis.pod.stragglers import LEAST_EXCESS, MIN_STEPS, Straggler, others_median
 from tb_tpuprof.tools.findings_tables import cause_color
 from tb_tpuprof.tools.payload import NextStep, Subject, Verdict
-from tb_tpuprof.tools.pod_viewer.tables import core_name, count, part_text, straggler_name
+from tb_tpuprof.tools.pod_viewer.tables import core_name, count, host_name, part_text, straggler_name
 from tb_tpuprof.tools.verdicts import JobLimits, in_sentence
 from tb_tpuprof.units import all_of, format_fraction, format_time
 
@@ -37,7 +38,7 @@ def verdict(pod: Pod, stragglers: Sequence[Straggler], limits: JobLimits | None 
     """The straggler, or how the time is spent; for hosts that compute themselves by the causes of `limits`,
     if known.
     """
-    largest, waiting = _largest(pod, limits), _waiting(pod)
+    largest, waiting = _largest(pod, limits), (*_waiting(pod), *_late_sender_text(pod))
     of_time = (
         [f"Of {_time(pod)}, {largest.share} is {largest.word} (mean of {_cores(pod)})."] if largest else []
     )
@@ -82,6 +83,22 @@ def verdict(pod: Pod, stragglers: Sequence[Straggler], limits: JobLimits | None 
         f"{LEAST_EXCESS * 100:g}% or more."
     )
     return Verdict("good", text, "", details)
+
+
+def _late_sender_text(pod: Pod) -> tuple[str, ...]:
+    """The host that sends late, with its slowest channel; none if no host does."""
+    late = late_sender(pod)
+    if late is None:
+        return ()
+    channel, host = pod.channels[late.channel], host_name(pod, pod.hosts[late.host])
+    others = (
+        f"against {format_time(late.others_ps)} elsewhere" if late.others_ps >= 1 else "as no other host does"
+    )
+    return (
+        f"`{host}` sends late: {format_time(late.delay_ps)} after its receivers are ready, {others}. Its longest "
+        f"delay is {format_time(channel.send_delay_ps)}, from `{core_name(pod, channel.source)}` to "
+        f"`{core_name(pod, channel.target)}`.",
+    )
 
 
 def _subject(pod: Pod, straggler: Straggler) -> Subject:

@@ -14,9 +14,11 @@ from tb_tpuprof.analysis.pod.host import WHOLE
 from tb_tpuprof.analysis.pod.join import Pod
 from tb_tpuprof.analysis.pod.parts import PART_TEXTS, Part, PartText
 from tb_tpuprof.analysis.pod.stragglers import Straggler
+from tb_tpuprof.analysis.pod.topology import Topology
 from tb_tpuprof.tools.payload import Table
 from tb_tpuprof.tools.pod_viewer import declared
 from tb_tpuprof.tools.pod_viewer.declared import OWN, TOTAL
+from tb_tpuprof.tools.pod_viewer.topology_tables import channel_links, core_places
 from tb_tpuprof.tools.spec import Values, known_texts
 
 _MOST_NUMBERS = 4
@@ -106,7 +108,7 @@ def host_name(pod: Pod, host: str) -> str:
     return core_name(pod, host_cores[0]) if pod.has_ranks and len(host_cores) == 1 else host
 
 
-def cores_table(pod: Pod, step: int) -> Table:
+def cores_table(pod: Pod, slice_of_pod: Topology | str, step: int) -> Table:
     """Each core in one step; -1: the mean of all steps."""
     rows = slice(None) if step < 0 else slice(step, step + 1)
     cores = pod.cores
@@ -120,6 +122,7 @@ def cores_table(pod: Pod, step: int) -> Table:
             "host": [pod.hosts[i] for i in pod.host_of.tolist()],
             "chip": ids["chip"],
             "chip_id": ids["chip_id"],
+            **core_places(slice_of_pod),
             "device": pod.device_of.astype(np.float64),
             "total_ps": pod.total_ps[:, rows].mean(axis=1),
             "own_ps": pod.own_ps[:, rows].mean(axis=1),
@@ -260,7 +263,7 @@ def _groups_text(groups: Sequence[tuple[int, ...]], most: int = 40_000) -> str:
     return text.strip() or "all"
 
 
-def channels_table(pod: Pod) -> Table:
+def channels_table(pod: Pod, slice_of_pod: Topology | str) -> Table:
     """Links between cores, busiest first. `source_row` and `target_row` are rows of `cores`."""
     rows = pod.channels
     note = f"{pod.n_unplaced:,} more lead to cores outside these hosts" if pod.n_unplaced else ""
@@ -268,13 +271,16 @@ def channels_table(pod: Pod) -> Table:
         {
             "source": [core_name(pod, channel.source) for channel in rows],
             "target": [core_name(pod, channel.target) for channel in rows],
+            **channel_links(pod, slice_of_pod),
             "size_bytes": np.array([channel.size_bytes or np.nan for channel in rows], np.float64),
+            "send_delay_ps": np.array([channel.send_delay_ps for channel in rows]),
             "latency_ps": np.array([channel.latency_ps for channel in rows]),
             "bytes_per_s": np.array([channel.bytes_per_s or np.nan for channel in rows], np.float64),
-            "send_delay_ps": np.array([channel.send_delay_ps for channel in rows]),
             "n_per_step": np.array([channel.n_per_step for channel in rows]),
             "ops": [", ".join(channel.ops) for channel in rows],
             "channel_id": np.array([channel.channel_id or np.nan for channel in rows], np.float64),
+            "send_op": [channel.halves[0] for channel in rows],
+            "receive_op": [channel.halves[2] for channel in rows],
             "source_row": np.array([channel.source for channel in rows], np.float64),
             "target_row": np.array([channel.target for channel in rows], np.float64),
         },

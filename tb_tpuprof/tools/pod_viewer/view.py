@@ -9,8 +9,10 @@ import numpy as np
 from tb_tpuprof.analysis.pod.collectives import GroupsFrom
 from tb_tpuprof.analysis.pod.host import WHOLE, PodHost, pod_host
 from tb_tpuprof.analysis.pod.join import Pod, join
+from tb_tpuprof.analysis.pod.link_times import channel_steps, link_times
 from tb_tpuprof.analysis.pod.parts import Part
 from tb_tpuprof.analysis.pod.stragglers import Straggler, stragglers
+from tb_tpuprof.analysis.pod.topology import topology
 from tb_tpuprof.analysis.steps.clocks import clock_marks
 from tb_tpuprof.analysis.steps.diagnostics import annotate_remedy, trace_notices
 from tb_tpuprof.analysis.steps.steps import steps
@@ -33,6 +35,12 @@ from tb_tpuprof.tools.pod_viewer.tables import (
     steps_table,
     stragglers_table,
 )
+from tb_tpuprof.tools.pod_viewer.topology_tables import (
+    CHANNEL_PARAMS,
+    CHANNEL_STEPS,
+    channel_steps_table,
+    topology_table,
+)
 from tb_tpuprof.tools.spec import Number, fill_scalars
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import limits_of, with_limits
@@ -48,14 +56,15 @@ _HLO_REMEDY = "Profile with HLO protos (the default) to see groups and links as 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """All cores of the chosen hosts in the steps that all have."""
     pod, slow_ones, clocks = _pod(session, hosts)
-    step = _step(pod, params)
+    step, slice_of_pod = _step(pod, params), topology(pod)
     tables: dict[str, Table] = {
-        "cores": cores_table(pod, step),
+        "cores": cores_table(pod, slice_of_pod, step),
         "parts": parts_table(pod),
         **({} if pod.step_names == (WHOLE,) else {"steps": steps_table(pod)}),
         "stragglers": stragglers_table(pod, slow_ones),
         "collectives": collectives_table(pod),
-        "channels": channels_table(pod),
+        "channels": channels_table(pod, slice_of_pod),
+        **topology_table(pod, slice_of_pod),
     }
     apart = clocks.diagnostics[
         clocks.n_apart if pod.apart else 0 :
@@ -70,7 +79,8 @@ def cores_view(session: Session, hosts: tuple[str, ...], params: Params) -> Payl
     """The part of the answer that depends on the step: the cores and the numbers."""
     pod, _, _ = _pod(session, hosts)
     step = _step(pod, params)
-    return Payload(TOOL.name, session.run, hosts, {"cores": cores_table(pod, step)}, _scalars(pod, step))
+    tables = {"cores": cores_table(pod, topology(pod), step)}
+    return Payload(TOOL.name, session.run, hosts, tables, _scalars(pod, step))
 
 
 def cells_view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
@@ -82,6 +92,19 @@ def cells_view(session: Session, hosts: tuple[str, ...], params: Params) -> Payl
     if measure not in measures(pod):
         raise BadParameter("measure", measure, f"one of {', '.join(measures(pod))}")
     return Payload(TOOL.name, session.run, hosts, {"cells": cells_table(pod, measure)})
+
+
+def channel_view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
+    """One channel step by step. Raises BadParameter for a row that the table does not have."""
+    pod, _, _ = _pod(session, hosts)
+    row = int(params["channel"])
+    if row >= len(pod.channels):
+        raise BadParameter("channel", row, f"less than the number of channels, {len(pod.channels):,}")
+    channel = pod.channels[row]
+    ends = [pod.hosts[int(pod.host_of[core])] for core in (channel.source, channel.target)]
+    times = dict(zip(dict.fromkeys(ends), session.map(link_times, list(dict.fromkeys(ends))), strict=True))
+    by_step = channel_steps(pod, channel, [times[host] for host in ends])
+    return Payload(TOOL.name, session.run, hosts, {"channel_steps": channel_steps_table(pod, by_step)})
 
 
 def _pod(session: Session, hosts: tuple[str, ...]) -> tuple[Pod, tuple[Straggler, ...], Clocks]:
@@ -285,6 +308,13 @@ TOOL = Tool(
             cells_view,
             declared.CELLS_PARAMS,
             (declared.CELLS,),
+        ),
+        Question(
+            "channel",
+            "One channel in every step",
+            channel_view,
+            CHANNEL_PARAMS,
+            (CHANNEL_STEPS,),
         ),
     ),
 )

@@ -2,9 +2,11 @@
 import { readIfAny, readTable, type RowsOf } from '../../api/declared';
 import { POD_VIEWER } from '../../api/tables/pod_viewer';
 import type { Payload } from '../../api/types';
+import type { Torus } from './torus';
 
 export const { tables: TABLES, scalars: SCALARS } = POD_VIEWER.page;
 export const CELLS = POD_VIEWER.cells.tables.cells;
+export const CHANNEL_STEPS = POD_VIEWER.channel.tables.channel_steps;
 
 export type CoreRows = RowsOf<typeof TABLES.cores>;
 export type PartRows = RowsOf<typeof TABLES.parts>;
@@ -20,6 +22,8 @@ export interface Pod {
   stragglers: RowsOf<typeof TABLES.stragglers>;
   collectives: RowsOf<typeof TABLES.collectives>;
   channels: ChannelRows;
+  /** null: the devices are no TPUs; without rows: the chips' places are unknown. */
+  topology: RowsOf<typeof TABLES.topology> | null;
 }
 
 export function podOf(payload: Payload): Pod {
@@ -30,6 +34,32 @@ export function podOf(payload: Payload): Pod {
     stragglers: readTable(payload, TABLES.stragglers),
     collectives: readTable(payload, TABLES.collectives),
     channels: readTable(payload, TABLES.channels),
+    topology: readIfAny(payload, TABLES.topology),
+  };
+}
+
+export type Axis = 'x' | 'y' | 'z';
+
+/** The slice that the chips form. */
+export interface Slice {
+  shape: string;
+  generation: string;
+  size: [number, number, number];
+  wraps: [boolean, boolean, boolean];
+  linkBytesPerS: number | null;
+}
+
+/** null: the chips' places are unknown. */
+export function sliceOf({ topology }: Pod): Slice | null {
+  if (!topology?.length) return null;
+  const size = (['n_x', 'n_y', 'n_z'] as const).map((name) => topology.number(name)(0) ?? 1);
+  const wraps = (['wraps_x', 'wraps_y', 'wraps_z'] as const).map((name) => topology.flag(name)(0));
+  return {
+    shape: topology.text('shape')(0),
+    generation: topology.text('generation')(0),
+    size: size as Slice['size'],
+    wraps: wraps as Slice['wraps'],
+    linkBytesPerS: topology.number('link_bytes_per_s')(0),
   };
 }
 
@@ -39,17 +69,21 @@ export interface Core {
   chip: number;
   chipId: number | null;
   device: number;
+  /** (x, y, z) of the chip in its slice; null: unknown. */
+  place: readonly [number, number, number] | null;
 }
 
 export function coresOf(rows: CoreRows): Core[] {
   const [name, host] = [rows.text('core'), rows.text('host')];
   const [chip, chipId, device] = [rows.number('chip'), rows.number('chip_id'), rows.number('device')];
+  const places = rows.has('x') ? (['x', 'y', 'z'] as const).map((axis) => rows.number(axis)) : null;
   return Array.from({ length: rows.length }, (_, row) => ({
     name: name(row),
     host: host(row),
     chip: chip(row) ?? row,
     chipId: chipId(row),
     device: device(row) ?? row,
+    place: places && (places.map((place) => place(row) ?? 0) as [number, number, number]),
   }));
 }
 
@@ -64,6 +98,8 @@ export interface Layout {
   rows: number;
   /** Blocks of hosts, for their names and frames. */
   blocks: { host: string; x: number; y: number; width: number; height: number }[];
+  /** Links and labels of a slice; null: a grid without places. */
+  torus: Torus | null;
 }
 
 const GAP = 0.6;
@@ -104,6 +140,7 @@ export function layoutOf(cores: readonly Core[], width: number, height: number):
     columns: across(perRow),
     rows: down(perRow),
     blocks: [],
+    torus: null,
   };
   blocks.forEach(({ host, chips }, i) => {
     const [left, top] = [(i % perRow) * (blockWidth + GAP), Math.floor(i / perRow) * (blockHeight + GAP)];
@@ -199,6 +236,44 @@ export function linksOf(channels: ChannelRows): Link[] {
     target: target(row) ?? -1,
     row,
   }));
+}
+
+/**
+ * `chip 39` by the core's name; of a chip with several cores `chip 39, core 1`. null: the chips' places or
+ * numbers are unknown.
+ */
+export function chipNames(cores: readonly Core[]): Map<string, string> | null {
+  if (!cores.length || cores.some(({ place, chipId }) => !place || chipId === null)) return null;
+  const seen = new Map<number, number>();
+  const count = (chip: number): number => {
+    const before = seen.get(chip) ?? 0;
+    seen.set(chip, before + 1);
+    return before;
+  };
+  const onChip = cores.map(({ chipId }) => count(chipId as number));
+  const isOne = seen.size === cores.length;
+  return new Map(
+    cores.map(({ name, chipId }, row) => [
+      name,
+      isOne ? `chip ${chipId}` : `chip ${chipId}, core ${onChip[row]}`,
+    ]),
+  );
+}
+
+/** How late each core sends, mean over what it sends in a step; 0 for cores that send nothing. */
+export function sendDelays(channels: ChannelRows, nCores: number): Float64Array {
+  const [source, delay, times] = (['source_row', 'send_delay_ps', 'n_per_step'] as const).map((name) =>
+    channels.number(name),
+  ) as [(row: number) => number | null, (row: number) => number | null, (row: number) => number | null];
+  const [total, sent] = [new Float64Array(nCores), new Float64Array(nCores)];
+  for (let row = 0; row < channels.length; row++) {
+    const core = source(row) ?? -1;
+    if (core < 0 || core >= nCores) continue;
+    const weight = times(row) ?? 1;
+    total[core] = (total[core] as number) + (delay(row) ?? 0) * weight;
+    sent[core] = (sent[core] as number) + weight;
+  }
+  return total.map((sum, core) => (sent[core] ? sum / (sent[core] as number) : 0));
 }
 
 /**

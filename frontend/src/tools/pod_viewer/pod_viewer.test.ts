@@ -24,6 +24,7 @@ function pod(nHosts: number, nChips: number, perChip: number): Core[] {
     chip: Math.floor(i / perChip) % nChips,
     chipId: null,
     device: i,
+    place: null,
   }));
 }
 
@@ -106,7 +107,7 @@ it('keeps the slowest of very many cores', () => {
   const rows = readTable(payloadOf({ tables: { cores } }), TABLES.cores);
   expect(slowestFirst(rows, 2)).toEqual([1, 2]);
   expect(slowestFirst(rows, 3)).toEqual([0, 1, 2]);
-  expect(coresOf(rows)[1]).toEqual({ name: 'b', host: 'h', chip: 1, chipId: null, device: 1 });
+  expect(coresOf(rows)[1]).toEqual({ name: 'b', host: 'h', chip: 1, chipId: null, device: 1, place: null });
 });
 
 describe('the picture of the map', () => {

@@ -7,12 +7,17 @@ import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { rgbOf, tokenColor } from '../../base/color';
 import { isDark } from '../../base/theme';
 import { useWidth } from '../../widgets/size';
-import { coreAt, layoutOf, type Core, type Link } from './model';
+import { coreAt, layoutOf, type Core, type Link, type Slice } from './model';
 import { cellRects, MARGIN_PX, paintCells, ramp, type Placed } from './pixels';
+import { drawAround, drawNames, drawRoute } from './torus_drawing';
+import { MOST_CELL_PX, torusLayout } from './torus';
 
 const MAX_HEIGHT_PX = 420;
 const MAX_CELL_PX = 56;
 const NAME_PX = 14;
+const MAX_TORUS_HEIGHT_PX = 620;
+/** Numbers are written onto cells: the strongest color is this far from the background. */
+const STRONGEST = 0.75;
 
 export interface MapProps {
   label: string;
@@ -21,6 +26,10 @@ export interface MapProps {
   range: readonly [number, number];
   token: string;
   links: readonly Link[];
+  /** null: the places are unknown, and the hosts are drawn as blocks in a grid. */
+  slice: Slice | null;
+  /** The channel that is drawn as a route; null: none. */
+  channel: Link | null;
   /** The core whose links and group are shown, -1 none; `peers`: its group. */
   focus: number;
   peers: readonly number[];
@@ -28,12 +37,11 @@ export interface MapProps {
   onPick: (core: number) => void;
 }
 
-function placed(cores: readonly Core[], width: number): Placed {
-  const layout = layoutOf(cores, width - 2 * MARGIN_PX, MAX_HEIGHT_PX);
-  const cell = Math.max(
-    2,
-    Math.min(MAX_CELL_PX, (width - 2 * MARGIN_PX) / layout.columns, MAX_HEIGHT_PX / layout.rows),
-  );
+function placed(cores: readonly Core[], slice: Slice | null, width: number): Placed {
+  const [across, down] = [width - 2 * MARGIN_PX, slice ? MAX_TORUS_HEIGHT_PX : MAX_HEIGHT_PX];
+  const layout = slice ? torusLayout(cores, slice, across, down) : layoutOf(cores, across, down);
+  const most = slice ? MOST_CELL_PX : MAX_CELL_PX;
+  const cell = Math.max(2, Math.min(most, across / layout.columns, down / layout.rows));
   return { ...layout, cell, width, height: Math.ceil(layout.rows * cell + 2 * MARGIN_PX + NAME_PX) };
 }
 
@@ -47,6 +55,10 @@ function cleared(element: HTMLCanvasElement | null, layout: Placed): CanvasRende
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, layout.width, layout.height);
   return context;
+}
+
+function mixed(from: readonly number[], to: readonly number[], share: number): number[] {
+  return from.map((low, i) => low + ((to[i] ?? low) - low) * share);
 }
 
 interface Picture {
@@ -69,6 +81,7 @@ function framed(element: HTMLCanvasElement | null, layout: Placed): Picture | nu
       width * layout.cell + 2,
       height * layout.cell + 2,
     );
+  drawAround(context, layout);
   const { width, height } = context.canvas;
   if (!width || !height) return null;
   const image = context.getImageData(0, 0, width, height);
@@ -80,7 +93,9 @@ function framed(element: HTMLCanvasElement | null, layout: Placed): Picture | nu
   };
 }
 
-function drawLinks(context: CanvasRenderingContext2D, layout: Placed, { links, focus }: MapProps): void {
+function drawLinks(context: CanvasRenderingContext2D, layout: Placed, props: MapProps): void {
+  const { links, focus, cores, slice, channel } = props;
+  if (channel) drawRoute(context, layout, slice, cores, channel);
   const middle = (core: number): [number, number] => [
     MARGIN_PX + ((layout.x[core] as number) + 0.5) * layout.cell,
     MARGIN_PX + ((layout.y[core] as number) + 0.5) * layout.cell,
@@ -118,24 +133,33 @@ function drawMarks(context: CanvasRenderingContext2D, layout: Placed, props: Map
   context.beginPath();
   if (peers.length < cores.length) peers.forEach(outline);
   context.stroke();
+  drawLinks(context, layout, props);
   if (focus < 0 || focus >= cores.length) return;
   context.strokeStyle = tokenColor('--text');
   context.beginPath();
   outline(focus);
   context.stroke();
-  drawLinks(context, layout, props);
 }
 
 export function Topology(props: MapProps): VNode {
   const box = useRef<HTMLDivElement>(null);
-  const [cells, marks] = [useRef<HTMLCanvasElement>(null), useRef<HTMLCanvasElement>(null)];
+  const [cells, names, marks] = [
+    useRef<HTMLCanvasElement>(null),
+    useRef<HTMLCanvasElement>(null),
+    useRef<HTMLCanvasElement>(null),
+  ];
   const picture = useRef<Picture | null>(null);
   const width = useWidth(box);
-  const layout = useMemo(() => (width ? placed(props.cores, width) : null), [props.cores, width]);
-  const { values, range, token, focus, peers, links } = props;
+  const { values, range, token, focus, peers, links, slice, channel } = props;
+  const layout = useMemo(
+    () => (width ? placed(props.cores, slice, width) : null),
+    [props.cores, slice, width],
+  );
   // Before the browser's own work of the frame: drawing later would cost a second frame.
   useLayoutEffect(() => {
     picture.current = layout && framed(cells.current, layout);
+    const above = layout && cleared(names.current, layout);
+    if (above) drawNames(above, layout, props.cores);
   }, [layout, isDark.value]);
   useLayoutEffect(() => {
     const { context, image, pixels, rects } = picture.current ?? {};
@@ -146,14 +170,17 @@ export function Topology(props: MapProps): VNode {
       rects,
       values,
       range,
-      ramp(rgbOf(tokenColor('--hover')), rgbOf(tokenColor(token))),
+      ramp(
+        rgbOf(tokenColor('--hover')),
+        mixed(rgbOf(tokenColor('--hover')), rgbOf(tokenColor(token)), layout?.torus ? STRONGEST : 1),
+      ),
     );
     context.putImageData(image, 0, 0);
   }, [layout, values, range, token, isDark.value]);
   useLayoutEffect(() => {
     const context = layout && cleared(marks.current, layout);
     if (context) drawMarks(context, layout, props);
-  }, [layout, focus, peers, links, isDark.value]);
+  }, [layout, focus, peers, links, channel, isDark.value]);
   const coreOf = (event: MouseEvent): number => {
     if (!layout) return -1;
     const { left, top } = (event.currentTarget as Element).getBoundingClientRect();
@@ -178,6 +205,7 @@ export function Topology(props: MapProps): VNode {
   return (
     <div class="pod-map" ref={box} style={{ height: `${layout?.height ?? MAX_HEIGHT_PX}px` }}>
       <canvas ref={cells} aria-hidden="true" style={size} />
+      <canvas ref={names} aria-hidden="true" style={size} />
       <canvas
         ref={marks}
         role="img"

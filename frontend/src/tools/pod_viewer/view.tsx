@@ -3,15 +3,11 @@
  * links.
  */
 import type { VNode } from 'preact';
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { fetchPayload, payloadUrl } from '../../api/client';
+import { useMemo, useState } from 'preact/hooks';
 import { readScalar, readTable, readTiles } from '../../api/declared';
 import type { Payload, Table as PayloadTable } from '../../api/types';
-import { categoryToken } from '../../base/color';
-import { format, plural } from '../../base/units';
-import { useLoaded, type Loaded } from '../../state/payload';
+import { plural } from '../../base/units';
 import { openTool } from '../../state/selection';
-import { useFramed } from '../../widgets/framed';
 import { StepChart } from '../../widgets/step_chart';
 import { Section, Tiles } from '../../widgets/summary';
 import { PLAIN_VIEW } from '../../widgets/table/model';
@@ -20,15 +16,13 @@ import { StepSection } from '../step_section';
 import { seriesOf, stepNames } from '../steps';
 import { idleColumns, tableData, type ToolProps } from '../tool';
 import { CoreCard } from './card';
+import { Channels } from './channels';
+import { useDetail } from './detail';
+import { PodMap } from './map';
 import {
-  CELLS,
   coresOf,
-  linksOf,
-  peersOf,
   podOf,
-  rangeOf,
-  sharedBy,
-  shownValues,
+  sliceOf,
   slowestFirst,
   stepOf,
   SCALARS,
@@ -36,221 +30,16 @@ import {
   type CoreRows,
   type PartRows,
   type Pod,
+  type Slice,
 } from './model';
-import { Topology } from './topology';
 import './style.css';
 
 type ViewProps = ToolProps & { payload: Payload };
 type PartProps = ToolProps & { pod: Pod };
 const MOST_BARS = 256;
-const SETTLE_MS = 150;
-/** Next to a map of several cores the card has a fixed height: its content does not move the page. */
-const FEW_CORES = 64;
 /** Up to this many cores that do the same are one line. */
 const FEW_ALIKE = 8;
 const ROWS_HIDDEN = ['source_row', 'target_row', 'core_row'];
-
-/**
- * The payload that depends on the step (the cores) or on the measure (the cells), requested separately and
- * kept while the next one loads; null: none yet.
- */
-function useDetail(
-  { info, run, hosts }: ToolProps,
-  question: 'cores' | 'cells',
-  params: Record<string, string> | null,
-  format: 'json' | 'columns',
-  keepKey: string,
-): Loaded<Payload> {
-  const query = { tool: info.name, question, run, hosts, params: params ?? {} };
-  const url = params ? payloadUrl(query, format) : '';
-  return useLoaded(url, `${run}\n${keepKey}`, (abort) => fetchPayload(query, format, abort));
-}
-
-/** The slider's step takes effect at once, and in the link a moment later. */
-function useStep({ params, setParams }: ToolProps, nSteps: number): [number, (step: number) => void] {
-  const linked = stepOf(params['step'], nSteps);
-  const [step, setStep] = useState(linked);
-  const timer = useRef(0);
-  useEffect(() => setStep(linked), [linked]);
-  useEffect(() => () => window.clearTimeout(timer.current), []);
-  const choose = useFramed((next: number): void => {
-    setStep(next);
-    window.clearTimeout(timer.current);
-    timer.current = window.setTimeout(
-      () => setParams({ step: next < 0 ? undefined : String(next) }, 'replace'),
-      SETTLE_MS,
-    );
-  });
-  return [step, choose];
-}
-
-interface MeasureChoice {
-  name: string;
-  title: string;
-  token: string;
-}
-
-function measuresOf(parts: PartRows, total: string): MeasureChoice[] {
-  const totals = [
-    { name: 'own', title: 'Own time (without waiting for others)', token: '--c-input' },
-    { name: 'total', title: total, token: '--accent' },
-  ];
-  return [
-    ...totals,
-    ...parts.all().map(({ column, category, color }) => ({
-      name: column.replace(/_ps$/, ''),
-      title: category,
-      token: categoryToken(color),
-    })),
-  ];
-}
-
-function Controls({
-  measures,
-  measure,
-  steps,
-  step,
-  onMeasure,
-  onStep,
-}: {
-  measures: readonly MeasureChoice[];
-  measure: string;
-  steps: readonly string[];
-  step: number;
-  onMeasure: (name: string) => void;
-  onStep: (step: number) => void;
-}): VNode {
-  return (
-    <div class="pod-controls">
-      <label>
-        Color{' '}
-        <select class="field" value={measure} onChange={(event) => onMeasure(event.currentTarget.value)}>
-          {measures.map(({ name, title }) => (
-            <option key={name} value={name}>
-              {title}
-            </option>
-          ))}
-        </select>
-      </label>
-      {steps.length > 1 && (
-        <label class="pod-slider">
-          Step{' '}
-          <input
-            type="range"
-            min={-1}
-            max={steps.length - 1}
-            value={step}
-            aria-valuetext={step < 0 ? 'mean of all steps' : steps[step]}
-            onInput={(event) => onStep(Number(event.currentTarget.value))}
-          />
-          <output>{step < 0 ? `mean of ${plural(steps.length, 'step')}` : steps[step]}</output>
-        </label>
-      )}
-      {step >= 0 && (
-        <button type="button" class="button small" onClick={() => onStep(-1)}>
-          Mean of all
-        </button>
-      )}
-    </div>
-  );
-}
-
-/** The parts that follow the slider and the pointer; everything else on the page follows the link. */
-function PodMap(
-  props: PartProps & { cores: CoreRows; steps: readonly string[]; groups: string; onDrawn: () => void },
-): VNode {
-  const { pod, params, setParams, steps } = props;
-  const [step, setStep] = useStep(props, steps.length);
-  const { parts, channels } = pod;
-  const measures = useMemo(() => measuresOf(parts, pod.cores.title('total_ps')), [pod]);
-  const measure = measures.find(({ name }) => name === params['measure']) ?? (measures[0] as MeasureChoice);
-  const { data, isLoading } = useDetail(
-    props,
-    'cells',
-    { measure: measure.name },
-    'columns',
-    `cells ${measure.name}`,
-  );
-  const cores = useMemo(() => coresOf(pod.cores), [pod]);
-  const cells = useMemo(() => (data ? readTable(data, CELLS).numbers('value_ps') : []), [data]);
-  useEffect(() => {
-    if (!isLoading) props.onDrawn();
-  }, [isLoading]);
-  const values = useMemo(() => shownValues(cells, cores.length, step), [cells, cores, step]);
-  const range = useMemo(() => rangeOf(cells), [cells]);
-  const shared = useMemo(() => sharedBy(cells), [cells]);
-  const links = useMemo(() => linksOf(channels), [channels]);
-  const [pointed, setPointed] = useState(-1);
-  const point = useFramed(setPointed);
-  const picked = stepOf(params['core'], cores.length);
-  const focus = pointed >= 0 ? pointed : picked;
-  const peers = useMemo(
-    () => (focus >= 0 && props.groups ? peersOf(props.groups, cores, focus) : []),
-    [focus, cores, props.groups],
-  );
-  const stepTitle = !steps.length ? 'whole capture' : step < 0 ? 'mean of all steps' : `step ${steps[step]}`;
-  const extent =
-    shared === null
-      ? `${format(range[0], 'ps')} to ${format(range[1], 'ps')}`
-      : `${format(shared, 'ps')} on each`;
-  const card = useMemo(
-    () => (
-      <CoreCard
-        cores={cores}
-        rows={props.cores}
-        parts={parts}
-        channels={channels}
-        links={links}
-        core={focus}
-        step={stepTitle}
-      />
-    ),
-    [cores, props.cores, parts, channels, links, focus, focus < 0 || stepTitle],
-  );
-  return (
-    <Section
-      title="Map of cores"
-      tip="Each core as a cell within its chip and host, colored by the measure chosen"
-      note={`${measure.title}; blocks are hosts, cores of a chip are side by side`}
-    >
-      <Controls
-        measures={measures}
-        measure={measure.name}
-        steps={steps}
-        step={step}
-        onStep={setStep}
-        onMeasure={(name) => setParams({ measure: name === 'own' ? undefined : name }, 'push')}
-      />
-      <div class="pod-body">
-        <div>
-          <Topology
-            label={`${measure.title} of ${plural(cores.length, 'core')}: ${extent}`}
-            {...{ cores, values, range, links, focus, peers }}
-            token={measure.token}
-            onPoint={point}
-            onPick={(core) =>
-              setParams({ core: core < 0 || core === picked ? undefined : String(core) }, 'replace')
-            }
-          />
-          {shared === null ? (
-            <div class="pod-scale">
-              {format(range[0], 'ps')}{' '}
-              <span
-                style={{ background: `linear-gradient(to right, var(--hover), var(${measure.token}))` }}
-              />{' '}
-              {format(range[1], 'ps')}
-            </div>
-          ) : (
-            <div class="pod-scale">All equal: {extent}</div>
-          )}
-        </div>
-        <aside class={cores.length > FEW_CORES ? 'pod-card large' : 'pod-card'} aria-label="Core">
-          {card}
-        </aside>
-      </div>
-    </Section>
-  );
-}
 
 /** One core, or a few that do the same: there is nothing to compare, so only the parts of one are shown. */
 function OneForAll({ pod, cores, step }: { pod: Pod; cores: CoreRows; step: string | undefined }): VNode {
@@ -372,11 +161,37 @@ function Rest({
   cores,
   chosen,
   isOne,
-}: PartProps & { cores: CoreRows; chosen: number; isOne: boolean }): VNode {
+  slice,
+  names,
+  ...props
+}: PartProps & {
+  cores: CoreRows;
+  chosen: number;
+  isOne: boolean;
+  slice: Slice | null;
+  names: readonly string[];
+}): VNode {
   const { parts, steps, collectives, channels } = pod;
+  const places = useMemo(() => coresOf(pod.cores), [pod]);
+
   const layers = useMemo(() => parts.all(), [parts]);
   return (
     <>
+      {!isOne && channels.length > 0 && (
+        <div class="pod-rest">
+          <Channels
+            {...props}
+            params={params}
+            setParams={setParams}
+            channels={channels}
+            cores={places}
+            slice={slice}
+            chosen={stepOf(params['channel'], channels.length)}
+            steps={names}
+            step={stepOf(params['step'], names.length)}
+          />
+        </div>
+      )}
       {!isOne && (
         <div class="pod-rest">
           <ByCore
@@ -406,15 +221,17 @@ function Rest({
       )}
       {!isOne && (
         <>
-          <div class="pod-rest">
-            <Plain
-              table={channels.table}
-              empty={
-                'No link between two of these cores: links come from sends, receives and permutations ' +
-                'whose HLO is in the trace.'
-              }
-            />
-          </div>
+          {!channels.length && (
+            <div class="pod-rest">
+              <Plain
+                table={channels.table}
+                empty={
+                  'No channel between two of these cores: channels come from sends, receives and permutations ' +
+                  'whose HLO is in the trace.'
+                }
+              />
+            </div>
+          )}
           <div class="pod-rest">
             <Plain table={cores.table} empty="" />
           </div>
@@ -429,6 +246,7 @@ export function PodViewerView(props: ViewProps): VNode {
   const pod = useMemo(() => podOf(payload), [payload]);
   const { steps, stragglers, collectives } = pod;
   const names = useMemo(() => (steps ? stepNames(steps) : []), [steps]);
+  const slice = useMemo(() => sliceOf(pod), [pod]);
   const linked = stepOf(params['step'], names.length);
   const { data } = useDetail(props, 'cores', linked < 0 ? null : { step: String(linked) }, 'json', 'cores');
   const detail = linked < 0 ? null : data;
@@ -437,7 +255,7 @@ export function PodViewerView(props: ViewProps): VNode {
   const chosen = stepOf(params['collective'], collectives.length);
   const groups = chosen >= 0 ? collectives.text('groups')(chosen) : '';
   const isAlike = readScalar(payload, SCALARS.is_alike)?.value === true;
-  const isOne = isAlike && cores.length <= FEW_ALIKE && !stragglers.length;
+  const isOne = isAlike && cores.length <= FEW_ALIKE && !stragglers.length && !pod.channels.length;
   const openHost = (row: number): void => openTool('trace_viewer', { hosts: stragglers.text('host')(row) });
   return (
     <>
@@ -448,13 +266,16 @@ export function PodViewerView(props: ViewProps): VNode {
           {...props}
           pod={pod}
           cores={cores}
+          slice={slice}
           steps={names}
           groups={groups}
           onDrawn={() => setDrawn(true)}
         />
       )}
       {isOne && <OneForAll pod={pod} cores={cores} step={names[linked]} />}
-      {(isDrawn || isOne) && <Rest {...props} pod={pod} cores={cores} chosen={chosen} isOne={isOne} />}
+      {(isDrawn || isOne) && (
+        <Rest {...props} pod={pod} cores={cores} chosen={chosen} isOne={isOne} slice={slice} names={names} />
+      )}
     </>
   );
 }

@@ -1,0 +1,249 @@
+/** The channels of a pod as a table with bars of send delay and latency, and the card of the chosen one. */
+import type { VNode } from 'preact';
+import { useMemo, useState } from 'preact/hooks';
+import { fetchPayload, payloadUrl } from '../../api/client';
+import { readTable } from '../../api/declared';
+import { format, quantity } from '../../base/units';
+import { canOpen } from '../../state/catalog';
+import { useLoaded } from '../../state/payload';
+import { openTool } from '../../state/selection';
+import { Facts, Section } from '../../widgets/summary';
+import { PLAIN_VIEW, type TableData } from '../../widgets/table/model';
+import { Table } from '../../widgets/table/table';
+import { idleColumns, tableData, type ToolProps } from '../tool';
+import { CHANNEL_STEPS, chipNames, type ChannelRows, type Core, type Slice } from './model';
+
+const HIDDEN = ['source_row', 'target_row', 'ops', 'send_op', 'receive_op', 'hops', 'link_fraction'];
+const SLOWEST_FIRST = { column: 'latency_ps', descending: true };
+const BARS_PX = 46;
+const BAR_PX = 104;
+
+interface ChannelsProps extends ToolProps {
+  channels: ChannelRows;
+  cores: readonly Core[];
+  slice: Slice | null;
+  /** Row of the chosen channel, -1 none. */
+  chosen: number;
+  steps: readonly string[];
+  /** -1: the mean of all. */
+  step: number;
+}
+
+/** Send delay and latency as one bar, compared with the longest of all channels. */
+function DelayBar({ delay, latency, longest }: { delay: number; latency: number; longest: number }): VNode {
+  const share = (value: number): string => `${(100 * value) / longest}%`;
+  return (
+    <span class="pod-delay" data-tip={`Send delay ${format(delay, 'ps')}, latency ${format(latency, 'ps')}`}>
+      <i style={{ width: share(delay), background: 'var(--c-input)' }} />
+      <i style={{ width: share(latency), background: 'var(--c-collective)' }} />
+    </span>
+  );
+}
+
+function Legend(): VNode {
+  return (
+    <span class="pod-legend">
+      <i style={{ background: 'var(--c-input)' }} /> Send delay{' '}
+      <i style={{ background: 'var(--c-collective)' }} /> Latency
+    </span>
+  );
+}
+
+function placeText({ name, host, chip, chipId, place }: Core): string {
+  if (!place) return name;
+  return `chip ${chipId ?? chip} at (${place.join(', ')}), ${host}`;
+}
+
+/** The latency of the channel in each step; the chosen step stands out. */
+function LatencyBars({
+  latency,
+  steps,
+  step,
+}: {
+  latency: readonly (number | null)[];
+  steps: readonly string[];
+  step: number;
+}): VNode | null {
+  const longest = latency.reduce<number>((most, value) => Math.max(most, value ?? 0), 0);
+  if (latency.length < 2 || !longest) return null;
+  const width = 100 / latency.length;
+  return (
+    <figure class="pod-latency">
+      <svg viewBox={`0 0 100 ${BARS_PX}`} preserveAspectRatio="none" role="img" aria-label="Latency by step">
+        {latency.map((value, i) => {
+          const high = (BARS_PX * (value ?? 0)) / longest;
+          return (
+            <rect
+              key={i}
+              x={i * width + 0.08 * width}
+              y={BARS_PX - high}
+              width={0.84 * width}
+              height={high}
+              class={i === step ? 'chosen' : ''}
+              data-tip={`Step ${steps[i] ?? i}: ${format(value, 'ps')}`}
+            />
+          );
+        })}
+      </svg>
+      <figcaption>
+        <span>{steps[0]}</span> latency by step <span>{steps.at(-1)}</span>
+      </figcaption>
+    </figure>
+  );
+}
+
+function Operation({ name, host }: { name: string; host: string }): VNode {
+  if (!canOpen('trace_viewer')) return <code>{name}</code>;
+  return (
+    <button
+      type="button"
+      class="text-link mono"
+      data-tip="Search for it on the host's timeline"
+      onClick={() => openTool('trace_viewer', { hosts: host, q: name })}
+    >
+      {name}
+    </button>
+  );
+}
+
+function Numbers({ numbers }: { numbers: readonly (readonly [string, number | null, string])[] }): VNode {
+  return (
+    <dl class="pod-numbers">
+      {numbers.map(([title, value, unit]) => {
+        const shown = quantity(value, unit);
+        return (
+          <div key={title}>
+            <dt>{title}</dt>
+            <dd>
+              {shown.number}
+              {shown.unit && <small> {shown.unit}</small>}
+            </dd>
+          </div>
+        );
+      })}
+    </dl>
+  );
+}
+
+function linkText(channels: ChannelRows, row: number, slice: Slice): string {
+  const hops = channels.number('hops')(row) ?? 0;
+  const parts = [channels.text('link')(row)];
+  if (hops) parts.push(`${hops} ${hops === 1 ? 'hop' : 'hops'}`);
+  const fraction = channels.number('link_fraction')(row);
+  if (fraction !== null)
+    parts.push(`${format(fraction, 'fraction')} of ${format(slice.linkBytesPerS, 'bytes_per_s')}`);
+  return parts.join(', ');
+}
+
+/** The chosen channel: what it carries, between which chips, over which link, and how long in each step. */
+function ChannelCard(props: ChannelsProps): VNode {
+  const { channels, cores, slice, chosen, steps, step, info, run, hosts } = props;
+  const query = { tool: info.name, question: 'channel', run, hosts, params: { channel: String(chosen) } };
+  const { data } = useLoaded(payloadUrl(query, 'json'), `${run}\nchannel ${chosen}`, (abort) =>
+    fetchPayload(query, 'json', abort),
+  );
+  const byStep = useMemo(() => (data ? readTable(data, CHANNEL_STEPS) : null), [data]);
+  const latencyByStep = useMemo(() => byStep?.column('latency_ps') ?? [], [byStep]);
+  const [source, target] = (['source_row', 'target_row'] as const).map(
+    (end) => cores[channels.number(end)(chosen) ?? -1],
+  );
+  const ofStep = step >= 0 && byStep ? step : -1;
+  const [latency, delay] = (['latency_ps', 'send_delay_ps'] as const).map((name) =>
+    ofStep >= 0 ? (byStep?.number(name)(ofStep) ?? null) : channels.number(name)(chosen),
+  ) as [number | null, number | null];
+  const size = channels.number('size_bytes')(chosen);
+  const rate = size !== null && latency ? (size / latency) * 1e12 : null;
+  const facts = [
+    { name: 'From', value: source ? placeText(source) : channels.text('source')(chosen) },
+    { name: 'To', value: target ? placeText(target) : channels.text('target')(chosen) },
+    ...(slice ? [{ name: 'Link', value: linkText(channels, chosen, slice) }] : []),
+    { name: channels.title('n_per_step'), value: format(channels.number('n_per_step')(chosen), 'count') },
+  ];
+  return (
+    <aside class="pod-channel" aria-label="Channel">
+      <h3>
+        {channelTitle(channels, chosen)}{' '}
+        <small>{ofStep >= 0 ? `step ${steps[ofStep]}` : steps.length ? 'mean of all steps' : ''}</small>
+      </h3>
+      <Numbers
+        numbers={[
+          ['Size', size, 'bytes'],
+          ['Latency', latency, 'ps'],
+          ['Bandwidth', rate, 'bytes_per_s'],
+          ['Send delay', delay, 'ps'],
+        ]}
+      />
+      <Facts facts={facts} />
+      <p class="pod-ops">
+        Send <Operation name={channels.text('send_op')(chosen)} host={source?.host ?? ''} />
+      </p>
+      <p class="pod-ops">
+        Receive <Operation name={channels.text('receive_op')(chosen)} host={target?.host ?? ''} />
+      </p>
+      <LatencyBars latency={latencyByStep} steps={steps} step={step} />
+    </aside>
+  );
+}
+
+function channelTitle(channels: ChannelRows, row: number): string {
+  const id = channels.number('channel_id')(row);
+  return id === null ? 'Channel' : `Channel ${id}`;
+}
+
+/** The table with chips by their number in the slice, and room for the bars. */
+function shownData(channels: ChannelRows, cores: readonly Core[]): TableData {
+  const data = tableData(channels.table);
+  const names = chipNames(cores);
+  return {
+    ...data,
+    columns: data.columns.map((column) => {
+      if (column.name === 'latency_ps') return { ...column, extraPx: BAR_PX };
+      if (!names || (column.name !== 'source' && column.name !== 'target')) return column;
+      return { ...column, label: (name) => names.get(name) ?? name };
+    }),
+  };
+}
+
+/** A click on a row chooses the channel: its card, and its link on the map. */
+export function Channels(props: ChannelsProps): VNode {
+  const { channels, cores, chosen, setParams } = props;
+  const data = useMemo(() => shownData(channels, cores), [channels, cores]);
+  const [view, setView] = useState<typeof PLAIN_VIEW | null>(null);
+  const shown = view ?? {
+    ...PLAIN_VIEW,
+    sort: SLOWEST_FIRST,
+    hidden: new Set([...HIDDEN, ...idleColumns(data)]),
+  };
+  const [latency, delay] = [channels.number('latency_ps'), channels.number('send_delay_ps')];
+  const longest = useMemo(() => {
+    let most = 1;
+    for (let row = 0; row < channels.length; row++)
+      most = Math.max(most, (latency(row) ?? 0) + (delay(row) ?? 0));
+    return most;
+  }, [channels]);
+  return (
+    <div class={chosen >= 0 ? 'pod-channels with-card' : 'pod-channels'}>
+      <Section title={channels.table.title} note={channels.table.note} end={<Legend />}>
+        <Table
+          data={data}
+          view={shown}
+          onView={setView}
+          label={channels.table.title}
+          rowsInFull={12}
+          maxHeight="420px"
+          mono={['ops', 'send_op', 'receive_op']}
+          render={(column, row, text) =>
+            column.name === 'latency_ps' ? (
+              <span class="pod-latency-cell">
+                <DelayBar delay={delay(row) ?? 0} latency={latency(row) ?? 0} longest={longest} /> {text}
+              </span>
+            ) : undefined
+          }
+          onRow={(row) => setParams({ channel: row === chosen ? undefined : String(row) }, 'replace')}
+          chosenRow={chosen}
+        />
+      </Section>
+      {chosen >= 0 && <ChannelCard key={chosen} {...props} />}
+    </div>
+  );
+}

@@ -1,0 +1,130 @@
+/** Draws what is around the cells of a slice: links, hosts, places, names, and the route of a channel. */
+import { tokenColor } from '../../base/color';
+import type { Core, Link, Slice } from './model';
+import { MARGIN_PX, type Placed } from './pixels';
+import { NAMED_FROM_PX, routeOf, shortNames } from './torus';
+
+const FONT = 'system-ui, sans-serif';
+const LABEL_PX = 10.5;
+const ARROW_PX = 7;
+
+function onPage(layout: Placed, [x, y]: readonly [number, number]): [number, number] {
+  return [MARGIN_PX + x * layout.cell, MARGIN_PX + y * layout.cell];
+}
+
+/** Below the cells: the links, the chips that were not captured, and the labels of the axes. */
+export function drawAround(context: CanvasRenderingContext2D, layout: Placed): void {
+  const { torus } = layout;
+  if (!torus) return;
+  context.lineWidth = 1.25;
+  context.strokeStyle = tokenColor('--line-strong');
+  for (const isWrap of [false, true]) {
+    context.setLineDash(isWrap ? [2, 2] : []);
+    context.beginPath();
+    for (const line of torus.lines) {
+      if (line.isWrap !== isWrap) continue;
+      context.moveTo(...onPage(layout, line.from));
+      context.lineTo(...onPage(layout, line.to));
+    }
+    context.stroke();
+  }
+  context.fillStyle = tokenColor('--bg');
+  context.beginPath();
+  for (const place of torus.missing) {
+    const [x, y] = onPage(layout, place);
+    context.rect(x, y, torus.chipWidth * layout.cell - 1, layout.cell - 1);
+  }
+  context.fill();
+  context.stroke();
+  context.setLineDash([]);
+  context.textBaseline = 'middle';
+  for (const { x, y, text, align, isStrong } of torus.labels) {
+    context.font = `${isStrong ? '600 ' : ''}${LABEL_PX}px ${FONT}`;
+    context.fillStyle = tokenColor(isStrong ? '--text' : '--muted');
+    context.textAlign = align;
+    context.fillText(text, ...onPage(layout, [x, y]));
+  }
+}
+
+/** Above the cells, where they are large enough: the chips' numbers and the hosts' names. */
+export function drawNames(context: CanvasRenderingContext2D, layout: Placed, cores: readonly Core[]): void {
+  const { torus, cell } = layout;
+  if (!torus || cell < NAMED_FROM_PX) return;
+  context.textAlign = 'center';
+  context.textBaseline = 'middle';
+  context.fillStyle = tokenColor('--text');
+  context.font = `${Math.min(11, cell * 0.45)}px ${FONT}`;
+  const named = new Set<string>();
+  cores.forEach(({ place, chip, chipId }) => {
+    const key = place?.join(',') ?? '';
+    if (!place || named.has(key)) return;
+    named.add(key);
+    const [x, y] = onPage(layout, torus.at(place));
+    context.fillText(String(chipId ?? chip), x + (torus.chipWidth * cell) / 2, y + cell / 2);
+  });
+  const names = shortNames([...new Set(cores.map(({ host }) => host))]);
+  context.font = `${LABEL_PX}px ${FONT}`;
+  context.fillStyle = tokenColor('--muted');
+  for (const { host, x, y, width, height } of layout.blocks) {
+    const text = names.get(host) ?? host;
+    // Between the first two rows of chips; a single row has no room.
+    if (height < 2 || context.measureText(text).width > width * cell) continue;
+    const [left, top] = onPage(layout, [x, y]);
+    const rows = torus.at([0, 1, 0])[1] - torus.at([0, 0, 0])[1];
+    drawOnBackground(context, text, left + (width * cell) / 2, top + (0.14 + (rows + 1) / 2) * cell);
+  }
+}
+
+function drawOnBackground(context: CanvasRenderingContext2D, text: string, x: number, y: number): void {
+  const { width } = context.measureText(text);
+  const color = context.fillStyle;
+  context.fillStyle = tokenColor('--bg');
+  context.fillRect(x - width / 2 - 2, y - LABEL_PX / 2, width + 4, LABEL_PX);
+  context.fillStyle = color;
+  context.fillText(text, x, y);
+}
+
+/** The link of a channel with an arrow at its end; dashed if it is more than one link. */
+export function drawRoute(
+  context: CanvasRenderingContext2D,
+  layout: Placed,
+  slice: Slice | null,
+  cores: readonly Core[],
+  { source, target }: Link,
+): void {
+  const [from, to] = [cores[source], cores[target]];
+  if (!from || !to) return;
+  context.strokeStyle = context.fillStyle = tokenColor('--accent');
+  context.lineWidth = 2;
+  for (const core of [source, target])
+    context.strokeRect(
+      ...onPage(layout, [layout.x[core] as number, layout.y[core] as number]),
+      layout.cell - 1,
+      layout.cell - 1,
+    );
+  const route =
+    layout.torus && slice && from.place && to.place
+      ? routeOf(layout.torus, slice, from.place, to.place)
+      : {
+          points: [source, target].map((core): [number, number] => [
+            (layout.x[core] as number) + 0.5,
+            (layout.y[core] as number) + 0.5,
+          ]),
+          isGuess: true,
+        };
+  const points = route.points.map((point) => onPage(layout, point));
+  const [before, last] = [points.at(-2), points.at(-1)];
+  if (!before || !last) return;
+  context.setLineDash(route.isGuess ? [5, 3] : []);
+  context.lineJoin = 'round';
+  context.beginPath();
+  points.forEach(([x, y], i) => (i ? context.lineTo(x, y) : context.moveTo(x, y)));
+  context.stroke();
+  context.setLineDash([]);
+  const angle = Math.atan2(last[1] - before[1], last[0] - before[0]);
+  context.beginPath();
+  context.moveTo(...last);
+  for (const turn of [2.7, -2.7])
+    context.lineTo(last[0] + ARROW_PX * Math.cos(angle + turn), last[1] + ARROW_PX * Math.sin(angle + turn));
+  context.fill();
+}

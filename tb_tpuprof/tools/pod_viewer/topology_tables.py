@@ -1,0 +1,131 @@
+"""The slice that a pod's chips form, the links of its channels, and one channel step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tb_tpuprof.analysis.pod.join import Pod
+from tb_tpuprof.analysis.pod.link_times import ChannelSteps
+from tb_tpuprof.analysis.pod.topology import AXES, Topology, links
+from tb_tpuprof.tools.base import Param
+from tb_tpuprof.tools.payload import Table
+from tb_tpuprof.tools.spec import TableSpec, Values, flag, number, text
+
+CHANNEL_PARAMS = (
+    Param("channel", "Channel", "int", None, "Row of the channel in the table `channels`", is_required=True),
+)
+TOPOLOGY = TableSpec(
+    "topology",
+    "Topology",
+    (
+        text("shape", "Shape", "Chips along each axis: a torus is closed along all axes, a mesh along none"),
+        text("generation", "Generation", "The generation of TPUs, which sets the shapes of its slices"),
+        *(number(f"n_{axis}", f"Chips along {axis}", "count", f"Chips along {axis}") for axis in AXES),
+        *(
+            flag(
+                f"wraps_{axis}",
+                f"Wraps along {axis}",
+                f"Whether a link leads from the last chip along {axis} back to the first",
+            )
+            for axis in AXES
+        ),
+        text("placed_by", "Places from", "Source of the chips' places"),
+        number("n_missing", "Chips not captured", "count", "Chips of the slice that are not in the traces"),
+        number("link_bytes_per_s", "Rate of a link", "bytes_per_s", "Peak rate of one link in one direction"),
+    ),
+    "One row for the slice; none if the chips' places are unknown: the note says why",
+    is_optional=True,
+    sentence="The slice that the chips form",
+)
+CHANNEL_STEPS = TableSpec(
+    "channel_steps",
+    "Channel by step",
+    (
+        text("step", "Step", "Name of the step"),
+        number(
+            "latency_ps",
+            "Latency",
+            "ps",
+            "From when both ends are ready to the end of the receive",
+            unknown="one of the ends did not run in the step",
+        ),
+        number(
+            "send_delay_ps",
+            "Send delay",
+            "ps",
+            "Time that the receiver was ready before the sender",
+            unknown="one of the ends did not run in the step",
+        ),
+    ),
+    "A row for each step of one channel",
+    chart="steps",
+)
+
+
+def topology_table(pod: Pod, slice_of_pod: Topology | str) -> dict[str, Table]:
+    """The slice; without rows if it is unknown, and absent for devices that are no TPUs."""
+    if pod.kind != "TPU":
+        return {}
+    if isinstance(slice_of_pod, str):
+        return {"topology": TOPOLOGY.empty(f"places unknown: {slice_of_pod}")}
+    sizes, wraps = slice_of_pod.shape, slice_of_pod.wraps
+    values: dict[str, Values] = {
+        "shape": [slice_of_pod.name],
+        "generation": [slice_of_pod.generation.name],
+        **{f"n_{axis}": np.array([size]) for axis, size in zip(AXES, sizes, strict=True)},
+        **{f"wraps_{axis}": np.array([is_ring]) for axis, is_ring in zip(AXES, wraps, strict=True)},
+        "placed_by": [slice_of_pod.placed_by.value],
+        "n_missing": np.array([slice_of_pod.n_missing]),
+        "link_bytes_per_s": np.array([slice_of_pod.generation.link_bytes_per_s]),
+    }
+    return {"topology": TOPOLOGY.fill(values, _note(slice_of_pod))}
+
+
+def _note(slice_of_pod: Topology) -> str:
+    notes = [f"places from {slice_of_pod.placed_by.value}"]
+    if slice_of_pod.n_missing:
+        notes.append(
+            f"{slice_of_pod.n_missing:,} chips of the slice were not captured, so its shape is the smallest "
+            "that fits and its wrap links are unknown"
+        )
+    if slice_of_pod.may_be_twisted:
+        notes.append("if the torus is twisted, its wrap links lead elsewhere; the trace does not say")
+    return "; ".join(notes)
+
+
+def core_places(slice_of_pod: Topology | str) -> Mapping[str, Values]:
+    """The columns of the cores' places; none if they are unknown."""
+    if isinstance(slice_of_pod, str):
+        return {}
+    return {axis: slice_of_pod.place[:, i].astype(np.float64) for i, axis in enumerate(AXES)}
+
+
+def channel_links(pod: Pod, slice_of_pod: Topology | str) -> Mapping[str, Values]:
+    """The columns of the channels' links; none if the places are unknown."""
+    if isinstance(slice_of_pod, str):
+        return {}
+    source, target = (
+        np.array([getattr(channel, end) for channel in pod.channels], np.int64)
+        for end in ("source", "target")
+    )
+    ways = links(slice_of_pod, source, target)
+    rate = np.array([channel.bytes_per_s or np.nan for channel in pod.channels], np.float64)
+    fraction = rate / slice_of_pod.generation.link_bytes_per_s
+    return {
+        "link": ways.names(),
+        "hops": ways.hops,
+        "link_fraction": np.where(ways.hops == 1, fraction, np.nan),
+    }
+
+
+def channel_steps_table(pod: Pod, by_step: ChannelSteps) -> Table:
+    """One channel in each step."""
+    return CHANNEL_STEPS.fill(
+        {
+            "step": pod.step_names,
+            "latency_ps": by_step.latency_ps,
+            "send_delay_ps": by_step.send_delay_ps,
+        }
+    )

@@ -1,0 +1,227 @@
+"""Transfers between slices, drawn by hand on three unlike hosts: every number is planted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tb_tpuprof.errors import ToolUnavailable
+from tb_tpuprof.session import Session
+from tb_tpuprof.tools.megascale_stats.view import TOOL
+from tb_tpuprof.tools.payload import Payload
+from tests.synthetic import GpuJob, TpuJob, gpu_xspace, tpu_xspace, write_run
+from tests.synthetic_dcn import ALL, ALONE, dcn_host, dcn_hosts
+from tests.tools.test_pod_viewer import table
+
+US = 1_000_000
+HOSTS = dcn_hosts()
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
+    return Session(str(write_run(tmp_path_factory.mktemp("dcn") / "run", HOSTS)), cache=False)
+
+
+@pytest.fixture(scope="module")
+def page(session: Session) -> Payload:
+    return TOOL.run(session, None, {})
+
+
+def row_of(page: Payload, name: str) -> dict[str, object]:
+    rows = table(page, "rendezvous")
+    row = rows["rendezvous"].index(name)
+    return {column: cells[row] for column, cells in rows.items()}
+
+
+def test_slack_is_the_time_without_any_transfer_s_operations(session: Session) -> None:
+    """On one host: all-reduce.1 alone on one core, and interleaved with all-gather.7 on the other."""
+    page = TOOL.run(session, ("synthetic-0",), {})
+    reduce, gather = row_of(page, "all-reduce.1"), row_of(page, "all-gather.7")
+    # Interleaved, all-reduce.1 has 30–100 and 200–250 µs, all-gather.7 has 30–100 µs.
+    assert reduce["slack_ps"] == (280 + 120) * US / 2
+    assert gather["slack_ps"] == 70 * US
+    assert reduce["count"] == 2
+    assert gather["count"] == 1
+    assert reduce["observed_ps"] == (340 + 300) * US / 2
+    assert gather["observed_ps"] == 190 * US
+
+
+def test_stall_is_split_by_operation(session: Session) -> None:
+    page = TOOL.run(session, ("synthetic-0",), {})
+    reduce, gather = row_of(page, "all-reduce.1"), row_of(page, "all-gather.7")
+    halves = ("send_ps", "send_done_ps", "recv_ps", "recv_done_ps")
+    assert [reduce[half] for half in halves] == [7.5 * US, 12.5 * US, 7.5 * US, 45 * US]
+    assert [gather[half] for half in halves] == [20 * US, 5 * US, 10 * US, 60 * US]
+    assert reduce["stall_ps"] == 72.5 * US
+    assert reduce["total_stall_ps"] == 145 * US
+    # The cores' first operations begin at 0, their last end at 340 and 300 µs.
+    assert reduce["stall_fraction"] == pytest.approx(145 / 640)
+    assert page.scalars["stall_fraction"].value == pytest.approx((145 + 95) / 640)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "network_bytes"),
+    [
+        ("all-reduce.1", "ALL_REDUCE", 4_000_000 * 2 * 3 / 4),
+        ("permute.3", "ONE_TO_ONE", 1_000_000),
+        ("scatter.9", "REDUCE_SCATTER", 400_000 * 2),
+        ("shuffle.5", "ALL_TO_ALL", 200_000 * 4 / 5),
+        ("all-gather.7", "ALL_GATHER", 2_000_000 / 2),
+    ],
+)
+def test_data_is_what_one_participant_sends(
+    page: Payload, name: str, kind: str, network_bytes: float
+) -> None:
+    row = row_of(page, name)
+    assert (row["transfer_type"], row["network_bytes"]) == (kind, network_bytes)
+
+
+def test_a_kind_without_a_formula_has_unknown_data(page: Payload) -> None:
+    row = row_of(page, "ragged.6")
+    assert row["transfer_type"] == "RAGGED_ALL_TO_ALL"
+    for name in ("network_bytes", "required_bytes_per_s", "host_bytes_per_s", "observed_bytes_per_s"):
+        assert np.isnan(float(str(row[name])))
+    assert row["slack_ps"] == US
+
+
+def test_bandwidths_are_data_over_slack_and_duration(page: Payload) -> None:
+    row = row_of(page, "all-reduce.1")
+    # Four transfers: 280 and 120 µs of slack on host 0, 30 and 160 µs on host 2.
+    slack_s, observed_s = (280 + 120 + 30 + 160) / 4 * 1e-6, (340 + 300 + 70 + 220) / 4 * 1e-6
+    assert row["count"] == 4
+    assert row["slack_ps"] == pytest.approx(slack_s * 1e12)
+    assert row["required_bytes_per_s"] == pytest.approx(6e6 / slack_s)
+    assert row["host_bytes_per_s"] == pytest.approx(2 * 6e6 / slack_s)
+    assert row["observed_bytes_per_s"] == pytest.approx(6e6 / observed_s)
+    assert (row["n_hosts"], row["n_cores"]) == (2, 3)
+    assert (row["send_op"], row["recv_op"]) == ("send.1", "recv-done.1")
+
+
+def test_without_slack_no_bandwidth_is_enough(page: Payload) -> None:
+    row = row_of(page, "permute.3")
+    assert row["slack_ps"] == 0
+    assert np.isnan(float(str(row["required_bytes_per_s"])))
+    assert row["observed_bytes_per_s"] == pytest.approx(1e6 / 800e-6)
+
+
+def test_only_whole_transfers_count(page: Payload) -> None:
+    """A recv-done before its send and a send without its recv-done are parts of others."""
+    shuffle, scatter = row_of(page, "shuffle.5"), row_of(page, "scatter.9")
+    assert (shuffle["count"], shuffle["stall_ps"], shuffle["slack_ps"]) == (1, 35 * US, 10 * US)
+    assert (scatter["count"], scatter["stall_ps"], scatter["slack_ps"]) == (1, 40 * US, 50 * US)
+    assert [notice.message for notice in page.diagnostics if "cut off" in notice.message] == [
+        "1 transfer was cut off by the capture's end and left out."
+    ]
+
+
+def test_rows_are_sorted_by_what_they_cost(page: Payload) -> None:
+    rows = table(page, "rendezvous")
+    assert rows["rendezvous"][:2] == ["permute.3", "all-reduce.1"]
+    assert rows["total_stall_ps"] == sorted(rows["total_stall_ps"], reverse=True)  # type: ignore[type-var]
+
+
+def test_each_host_has_its_own_stall(page: Payload) -> None:
+    rows = table(page, "hosts")
+    assert rows["host"] == ["synthetic-0", "synthetic-1", "synthetic-2"]
+    assert rows["send_ps"] == [pytest.approx(v * US) for v in ((5 + 30) / 2, 100, (20 + 10 + 11) / 3)]
+    assert rows["recv_done_ps"] == [pytest.approx(v * US) for v in ((40 + 110) / 2, 400, (30 + 10 + 6) / 3)]
+    assert rows["stall_fraction"] == [
+        pytest.approx(value) for value in (240 / 640, 1.0, (40 + 60 + 40 + 35 + 4) / (340 + 90 + 100))
+    ]
+    assert rows["count"] == [3, 1, 5]
+    assert rows["worst"] == ["all-reduce.1", "permute.3", "all-reduce.1"]
+    # Host 0 sent two all-reduces and an all-gather, in 320 µs of a core.
+    assert rows["network_bytes"][0] == 2 * 6e6 + 1e6
+    assert rows["bytes_per_s"][0] == pytest.approx(13e6 / 320e-6)
+
+
+def test_messages_are_counted_by_pair_of_slices(page: Payload) -> None:
+    rows = table(page, "slices")
+    assert (rows["source"], rows["target"]) == ([2, 0], [1, 1])
+    assert rows["size_bytes"] == [9000, 4500]
+    assert (rows["count"], rows["n_untimed"]) == ([1, 3], [0, 1])
+    assert rows["latency_ps"] == [20 * US, 40 * US]
+    assert rows["longest_ps"] == [20 * US, 50 * US]
+
+
+def test_the_verdict_names_the_costliest_transfer_and_the_host_that_waits_longest(page: Payload) -> None:
+    assert page.verdict
+    stall = 240 + 800 + 179
+    span = 640 + 800 + 530
+    assert page.scalars["stall_fraction"].value == pytest.approx(stall / span)
+    assert page.verdict.level == "bad"
+    assert page.verdict.text == (
+        "Transfers between slices stall the TPUs for 61.9% of their time, 65.6% of it in `permute.3`."
+    )
+    assert page.verdict.details == (
+        "`permute.3` (ONE_TO_ONE) stalls a core for 800 µs each time, 50.0% of it waiting for the data (recv-done).",
+        "It has no slack: its recv-done follows its send without other work in between, so the whole transfer stalls "
+        "the core. Move work that does not need the data in between.",
+        "`synthetic-1` is stalled longest: 800 µs per core, the median of the others is 89.8 µs.",
+    )
+    assert page.verdict.next[0].params == {
+        "hosts": "synthetic-1",
+        "start_ps": str(800 * US),
+        "end_ps": str(2000 * US),
+    }
+
+
+def test_the_verdict_says_what_bandwidth_is_needed(session: Session) -> None:
+    page = TOOL.run(session, ("synthetic-0",), {})
+    assert page.verdict
+    assert page.verdict.details[1] == (
+        "To send 5.72 MiB within its slack of 200 µs, a core needs 30.0 GB/s, 60.0 GB/s for the 2 cores of a host. If "
+        "the network delivers less, send less or schedule more work between send and recv-done."
+    )
+
+
+def test_numbers_of_the_page(page: Payload) -> None:
+    values = {name: scalar.value for name, scalar in page.scalars.items()}
+    assert (values["n_rendezvous"], values["n_transfers"]) == (6, 9)
+    assert values["stall_ps"] == pytest.approx((240 + 800 + 179) * US / 6)
+    sent = 4 * 6e6 + 1e6 + 1e6 + 8e5 + 1.6e5
+    assert values["network_bytes"] == pytest.approx(sent / 6)
+    needs = {
+        "all-reduce.1": 2 * 6e6 / 147.5e-6,
+        "all-gather.7": 1e6 / 70e-6,
+        "scatter.9": 8e5 / 50e-6,
+        "shuffle.5": 1.6e5 / 10e-6,
+    }
+    assert values["required_bytes_per_s"] == pytest.approx(max(needs.values()))
+
+
+def test_one_slice_has_nothing_to_show_and_the_reason_says_so(tmp_path: Path) -> None:
+    alone = Session(str(write_run(tmp_path / "run", {"h": tpu_xspace(TpuJob())})), cache=False)
+    assert TOOL.availability(alone).reason.startswith("no operation of these TPUs sends")
+    with pytest.raises(ToolUnavailable, match="the job ran on one slice"):
+        TOOL.run(alone, None, {})
+
+
+def test_a_run_without_tpus_says_that(tmp_path: Path) -> None:
+    gpus = Session(str(write_run(tmp_path / "run", {"h": gpu_xspace(GpuJob())})), cache=False)
+    availability = TOOL.availability(gpus)
+    assert (availability.reason, availability.short) == (
+        "only TPUs transfer between slices, and this run has none.",
+        "no TPU",
+    )
+    with pytest.raises(ToolUnavailable, match="only TPUs transfer between slices"):
+        TOOL.run(gpus, None, {})
+
+
+def test_without_programs_the_reason_is_that(tmp_path: Path) -> None:
+    unnamed = dcn_host(ALL, [ALONE], has_program=False)
+    session = Session(str(write_run(tmp_path / "run", {"h": unnamed})), cache=False)
+    assert TOOL.availability(session)
+    with pytest.raises(ToolUnavailable, match="but not the programs that name them"):
+        TOOL.run(session, None, {})
+
+
+def test_a_run_whose_transfers_are_all_cut_off_says_so(tmp_path: Path) -> None:
+    cut = dcn_host(ALL, ["fusion:0-10 send.1:10-20 send-done.1:20-30"])
+    page = TOOL.run(Session(str(write_run(tmp_path / "run", {"h": cut})), cache=False), None, {})
+    assert page.verdict
+    assert page.verdict.text.startswith("No transfer between slices completed")
+    assert page.tables["rendezvous"].n_rows == 0
+    assert page.scalars["required_bytes_per_s"].value is None

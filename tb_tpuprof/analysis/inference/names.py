@@ -15,7 +15,6 @@ import re
 from enum import IntEnum
 from typing import NamedTuple
 
-from tb_tpuprof.analysis.events.python_frames import frame_of
 from tb_tpuprof.analysis.events.text_cache import text_cache
 
 SERVING_ROOTS = ("BatchingSessionRun", "ServingModelRun", "TfrtModelRun")
@@ -64,9 +63,8 @@ class Phase(IntEnum):
 
 
 class Pass(NamedTuple):
-    """A forward pass: the engine, and how many sequences and tokens it works on, -1 if unknown."""
+    """A forward pass: how many sequences and tokens it works on, -1 if unknown."""
 
-    engine: str
     phase: Phase
     n_prefill: int
     n_decode: int
@@ -95,7 +93,7 @@ def pass_of(name: str) -> Pass | None:
     prefill, decode = _count(values["prefill"]), _count(values["decode"])
     tokens = [_count(values.get(f"{part}_tokens")) for part in ("prefill", "decode")]
     phase = _phase(prefill, decode)
-    return Pass("vLLM", phase, prefill, decode, *tokens) if phase is not Phase.NONE else None
+    return Pass(phase, prefill, decode, *tokens) if phase is not Phase.NONE else None
 
 
 def _sglang(mode: str, n: str, tokens: str | None) -> Pass | None:
@@ -103,10 +101,10 @@ def _sglang(mode: str, n: str, tokens: str | None) -> Pass | None:
     if size <= 0:
         return None
     if mode in _PREFILL_MODES:
-        return Pass("SGLang", Phase.PREFILL, size, 0, _count(tokens), 0)
+        return Pass(Phase.PREFILL, size, 0, _count(tokens), 0)
     if mode == "MIXED":
-        return Pass("SGLang", Phase.MIXED, UNKNOWN, UNKNOWN)
-    return Pass("SGLang", Phase.DECODE, 0, size, 0, size if mode == "DECODE" else UNKNOWN)
+        return Pass(Phase.MIXED, UNKNOWN, UNKNOWN)
+    return Pass(Phase.DECODE, 0, size, 0, size if mode == "DECODE" else UNKNOWN)
 
 
 def _phase(n_prefill: int, n_decode: int) -> Phase:
@@ -135,13 +133,6 @@ def predicting_function(name: str) -> str:
     """The function that predicts or serves whose run this is (`one_step_on_data`); empty for others."""
     match = _FUNCTION.fullmatch(name)
     return match["stem"] if match else ""
-
-
-@text_cache
-def is_engine_step(name: str) -> bool:
-    """Whether the name is the frame of a step of vLLM's engine, as the Python tracer writes it."""
-    frame = frame_of(name)
-    return frame is not None and frame.stem == "core" and frame.function in ("step", "step_with_batch_queue")
 
 
 @text_cache

@@ -34,7 +34,7 @@ Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
 _WAITS = re.compile(
     r"np\.asarray\(jax\.Array\)|.*[Bb]lock_?[Uu]ntil_?[Rr]eady.*|.*BlockHostUntilReady.*|"
-    r"(?:cuda|hip|cu)(?:Stream|Device|Event|Ctx)Synchronize\w*|.*\(wait for completion\)|.*::Await\b.*|"
+    r"(?:cuda|hip|cu)(?:(?:Stream|Device|Event|Ctx)Synchronize|Memcpy)\w*|.*\(wait for completion\)|.*::Await\b.*|"
     r"(?:\w+::)*WaitForAll\w*"
 )
 _MOST_PAIRS = 1 << 24  # of executions and stretches in which devices are busy

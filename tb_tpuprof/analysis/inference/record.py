@@ -24,6 +24,7 @@ Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
 _MOST_SIZE = 2**40
 _SHAPES_SHOWN = 4
+_PASSES = "forward passes"  # engines do not name their model
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,7 @@ def host_inference(trace: Trace) -> HostInference:
         np.uint8,
     )
     counts = np.array(
-        [(*one[2:],) if one else (UNKNOWN,) * 4 for one in passes], np.int64
+        [(*one[1:],) if one else (UNKNOWN,) * 4 for one in passes], np.int64
     ).reshape(-1, 4)[code]
     batch = np.where(marks.batch_of >= 0, marks.batch_of - n, -1)
     batches = _batches(labels, batch)
@@ -303,8 +304,8 @@ class _Labels:
 
 def _own_model(name: str) -> str:
     """What an execution is called without its number."""
-    if found := pass_of(name):
-        return found.engine
+    if pass_of(name):
+        return _PASSES
     annotation = annotation_of(name)
     return annotation.model if annotation else predicting_function(name) or name
 

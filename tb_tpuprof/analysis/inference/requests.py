@@ -6,7 +6,6 @@ The first of these that a host has:
     annotations named after inference: predict, serve, generate, prefill …
     runs of functions that predict or serve
     batches of a model server, if the requests themselves were not traced
-    steps of vLLM's engine, as frames of the Python tracer
 
 Of those inside one another only the outermost counts.
 """
@@ -30,7 +29,6 @@ from tb_tpuprof.analysis.inference.names import (
     SERVING_ROOTS,
     SESSION_ROOTS,
     annotation_of,
-    is_engine_step,
     pass_of,
     predicting_function,
     trains,
@@ -63,15 +61,12 @@ class Requests:
 def requests(trace: Trace) -> Requests:
     """The requests of one host (see the module's docstring); none if nothing marks any."""
     batch_row = _events(trace, _host_metadata(trace, BATCHES))
-    nothing = Requests(np.empty(0, np.intp), batch_row)
     passes = _matching(trace, lambda name: pass_of(name) is not None)
     if passes.any():
-        rows = _outermost(trace, passes)
-        engines = {_engine(trace, row) for row in np.unique(trace.events["metadata"][rows]).tolist()}
-        return Requests(rows, batch_row[:0], " and ".join(sorted(engines)), "pass")
+        return Requests(_outermost(trace, passes), batch_row[:0], "an LLM engine", "pass")
     served = _served(trace, batch_row)
     if len(served):
-        return Requests(served, batch_row, "model server")
+        return Requests(served, batch_row, "a model server")
     for matches, source in (
         (lambda name: annotation_of(name) is not None, "annotations"),
         (lambda name: bool(predicting_function(name)), "TensorFlow functions"),
@@ -80,19 +75,13 @@ def requests(trace: Trace) -> Requests:
         if chosen.any():
             return Requests(_outermost(trace, chosen), batch_row[:0], source)
     if len(batch_row):
-        return Requests(batch_row, batch_row[:0], "model server", "batch")
-    steps = _matching(trace, is_engine_step)
-    return Requests(_outermost(trace, steps), batch_row, "vLLM's Python frames", "pass") if steps.any() else nothing
+        return Requests(batch_row, batch_row[:0], "a model server", "batch")
+    return Requests(np.empty(0, np.intp), batch_row)
 
 
 def has_requests(trace: Trace) -> bool:
     """Whether anything marks requests or passes."""
     return len(requests(trace)) > 0
-
-
-def _engine(trace: Trace, metadata: int) -> str:
-    found = pass_of(metadata_names(trace)[metadata])
-    return found.engine if found else ""
 
 
 def _served(trace: Trace, batch_row: Rows) -> Rows:

@@ -155,7 +155,8 @@ def requests_table(found: HostInference) -> Table:
             "prefill_tokens": _known(shown.prefill_tokens),
             "decode_tokens": _known(shown.decode_tokens),
         }
-    note = f"the {N_ROWS:,} slowest of {len(found):,}" if len(found) > N_ROWS else "slowest first"
+    first = f"the {N_ROWS:,} slowest of {len(found):,}" if len(found) > N_ROWS else "slowest first"
+    note = f"{first}; marked by {found.source}"
     return REQUESTS.fill(columns, note, title=_title(found, "{many}"))
 
 

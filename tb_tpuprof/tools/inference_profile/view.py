@@ -19,6 +19,7 @@ from tb_tpuprof.tools.inference_profile.rows import (
     histogram_table,
     percentiles_table,
     phases_table,
+    request_numbers,
     requests_table,
     sizes_table,
 )
@@ -83,7 +84,11 @@ def scalars(found: HostInference) -> dict[str, Scalar]:
             flow.per_s, peak or f"{unit_word(found, 2)} per second", working=_per_second(found, flow.span_ps)
         ),
         "latency_mean_ps": Number(total / len(latency), working=mean_working(latency.tolist())),
-        "latency_max_ps": Number(int(latency.max()), f"{_title(found)} {int(latency.argmax()) + 1:,}"),
+        "latency_max_ps": Number(
+            int(latency.max()),
+            f"{found.unit} {int(request_numbers(found)[latency.argmax()]):,}",
+            f"Slowest {found.unit}",
+        ),
         "mean_in_progress": Number(flow.mean_in_progress, f"at most {flow.max_in_progress:,}"),
         "device_busy_fraction": Number(
             found.busy_ps / found.span_ps if found.span_ps else None,
@@ -104,10 +109,6 @@ def scalars(found: HostInference) -> dict[str, Scalar]:
     if tokens is not None:
         result["tokens_per_s"] = Number(tokens[0], f"{tokens[1]:,} tokens")
     return {**request_scalars(found), **fill_scalars(SCALARS, result)}
-
-
-def _title(found: HostInference) -> str:
-    return found.unit.capitalize()
 
 
 def _per_second(found: HostInference, span_ps: int) -> str:

@@ -75,9 +75,7 @@ def _usable(trace: Trace, rows: Rows) -> Rows:
     return rows[(length < LONGEST_PS) & (np.abs(start) < LONGEST_PS)]
 
 
-def _queued(
-    trace: Trace, row: Rows, start: Int64s, end: Int64s, n_requests: int
-) -> tuple[Int64s, Int64s]:
+def _queued(trace: Trace, row: Rows, start: Int64s, end: Int64s, n_requests: int) -> tuple[Int64s, Int64s]:
     """The batch of each request, and when the request was queued for it: the end of the event inside it that
     the batch consumes (`_p` = `_c`). Of several batches, as of a request that was split, the last one.
     """

@@ -56,8 +56,11 @@ class _Pieces:
             np.maximum(self.start, low[self.execution]),
             np.minimum(self.end, high[self.execution]),
         )
-        is_left = end > start
-        return _Pieces(self.execution[is_left], start[is_left], end[is_left], self.part[is_left])
+        return _Pieces(self.execution, start, end, self.part).chosen(end > start)
+
+    def chosen(self, rows: npt.NDArray[np.bool_]) -> _Pieces:
+        """Some of the stretches."""
+        return _Pieces(self.execution[rows], self.start[rows], self.end[rows], self.part[rows])
 
     def as_part(self, part: Part) -> _Pieces:
         """The same stretches, of another part."""
@@ -99,7 +102,9 @@ def request_parts(trace: Trace) -> RequestParts:
     time = _charged(pieces, marks.start, extent.end, *_spans(trace))
     n = marks.n_requests
     batches = np.arange(n, len(marks))
-    device = _charged(pieces, marks.start, extent.end, batches, marks.start[n:], extent.end[n:])[:, Part.DEVICE]
+    device = _charged(pieces, marks.start, extent.end, batches, marks.start[n:], extent.end[n:])[
+        :, Part.DEVICE
+    ]
     return RequestParts(_of_requests(trace, time), extent.end[:n], device, counts_others)
 
 
@@ -174,7 +179,7 @@ def _host_pieces(trace: Trace) -> list[_Pieces]:
     is_alone = np.ones(len(marks), np.bool_)
     is_alone[:n] = marks.batch_of < 0
     active, is_traced = _own_threads(trace)
-    traced = _Pieces(*(column[is_traced] for column in (active.execution, active.start, active.end, active.part)))
+    traced = active.chosen(is_traced)
     low, high = extent.launched.copy(), extent.worked_until.copy()
     # What a batched request's own thread does between is waiting for the batch.
     batch = marks.batch_of[~is_alone[:n]]
@@ -212,7 +217,7 @@ def _own_threads(trace: Trace) -> tuple[_Pieces, npt.NDArray[np.bool_]]:
 def _wait_names(trace: Trace) -> npt.NDArray[np.bool_]:
     """For each metadata row, whether an event of its name only waits."""
     names = metadata_names(trace)
-    result = name_kinds(trace) == Kind.WAIT
+    result: npt.NDArray[np.bool_] = name_kinds(trace) == Kind.WAIT
     rows = np.flatnonzero(np.isin(trace.metadata["plane"], planes(trace).hosts))
     result[rows] |= np.array([_WAITS.fullmatch(names[row]) is not None for row in rows.tolist()], np.bool_)
     return result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -109,7 +110,8 @@ class HostInference:
 
     def take(self, rows: npt.NDArray[np.integer]) -> HostInference:
         """The given requests, with all batches."""
-        return replace(self, **{name: getattr(self, name)[rows] for name in _COLUMNS})
+        columns: dict[str, Any] = {name: getattr(self, name)[rows] for name in _COLUMNS}
+        return replace(self, **columns)
 
 
 _COLUMNS = (
@@ -140,12 +142,15 @@ def host_inference(trace: Trace) -> HostInference:
     metadata, code = np.unique(trace.events["metadata"][marks.row[:n]], return_inverse=True)
     passes = [pass_of(names[row]) for row in metadata.tolist()]
     phase = np.array(
-        [int(one.phase if one else _phase_of(names[row])) for one, row in zip(passes, metadata.tolist(), strict=True)],
+        [
+            int(one.phase if one else _phase_of(names[row]))
+            for one, row in zip(passes, metadata.tolist(), strict=True)
+        ],
         np.uint8,
     )
-    counts = np.array(
-        [(*one[1:],) if one else (UNKNOWN,) * 4 for one in passes], np.int64
-    ).reshape(-1, 4)[code]
+    counts = np.array([(*one[1:],) if one else (UNKNOWN,) * 4 for one in passes], np.int64).reshape(-1, 4)[
+        code
+    ]
     batch = np.where(marks.batch_of >= 0, marks.batch_of - n, -1)
     batches = _batches(labels, batch)
     in_pass = np.where((counts[:, :2] >= 0).all(axis=1), counts[:, :2].sum(axis=1), UNKNOWN)
@@ -154,8 +159,8 @@ def host_inference(trace: Trace) -> HostInference:
         (trace.info.host,), found.source, found.unit,
         marks.start[:n], parts.end - marks.start[:n], parts.time_ps,
         labels.model[:n], labels.pattern[:n], batch,
-        np.where(in_pass >= 0, in_pass, labels.size[:n]), phase[code], *counts.T.copy(),
-        np.zeros(n, np.int64), labels.models, labels.patterns, batches,
+        np.where(in_pass >= 0, in_pass, labels.size[:n]), phase[code],
+        counts[:, 0], counts[:, 1], counts[:, 2], counts[:, 3], np.zeros(n, np.int64), labels.models, labels.patterns, batches,
         busy, unassigned, span, planes(trace).hardware, parts.counts_others,
     )  # fmt: skip
 
@@ -246,7 +251,7 @@ class _Labels:
     def batch_model(self, batch: Int64s) -> Int64s:
         """The model of each batch: its own, else that of a request in it."""
         n = self.marks.n_requests
-        result = self.model[n:].copy()
+        result: Int64s = self.model[n:].copy()
         member = np.flatnonzero((batch >= 0) & (self.model[:n] >= 0))
         is_nameless = np.array([not title or title in ("ProcessBatch",) for title in self.models], np.bool_)
         takes = is_nameless[result[batch[member]]] if len(member) else np.empty(0, np.bool_)
@@ -356,7 +361,9 @@ def summed(parts: Sequence[HostInference]) -> HostInference:
             )
         )
         offset += len(part.batches)
-    columns = {name: np.concatenate([getattr(part, name) for part in moved]) for name in _COLUMNS}
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in moved]) for name in _COLUMNS
+    }
     batches = Batches(
         *(
             np.concatenate([getattr(part.batches, name) for part in moved])

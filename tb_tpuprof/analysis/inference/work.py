@@ -1,8 +1,8 @@
 """Work on devices and transfers: when it ran, and for which execution.
 
-    GPU    kernels and copies on the streams
-    TPU    runs of programs (XLA Modules); copies as the host's threads show them
-    CPU    XLA's operations, else TensorFlow's; copies as the host's threads show them
+GPU    kernels and copies on the streams
+TPU    runs of programs (XLA Modules); copies as the host's threads show them
+CPU    XLA's operations, else TensorFlow's; copies as the host's threads show them
 """
 
 from __future__ import annotations
@@ -135,7 +135,10 @@ def _cpu(trace: Trace) -> list[Columns]:
     is_op = np.zeros(len(names), np.bool_)
     rows = np.flatnonzero(np.isin(trace.metadata["plane"], planes(trace).hosts))
     is_op[rows] = [_is_operation(names[row]) for row in rows.tolist()]
-    return [(runs.event, runs.start_ps, runs.end_ps, parts), _spans(trace, events_of(trace, is_op), Part.DEVICE)]
+    return [
+        (runs.event, runs.start_ps, runs.end_ps, parts),
+        _spans(trace, events_of(trace, is_op), Part.DEVICE),
+    ]
 
 
 def _is_operation(name: str) -> bool:

@@ -148,7 +148,8 @@ def requests_table(found: HostInference) -> Table:
     }
     if (found.phase != Phase.NONE).any():
         columns["phase"] = Texts(
-            np.where(shown.phase == Phase.NONE, -1, shown.phase.astype(np.int64)), [phase.label for phase in Phase]
+            np.where(shown.phase == Phase.NONE, -1, shown.phase.astype(np.int64)),
+            [phase.label for phase in Phase],
         )
     if (found.prefill_tokens >= 0).any() or (found.decode_tokens >= 0).any():
         columns |= {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from tb_tpuprof.analysis.inference.latency import percentiles
 from tb_tpuprof.analysis.inference.limits import FEWEST, Limits, Padding, limits, padding_of
 from tb_tpuprof.analysis.inference.record import HostInference
@@ -48,12 +50,17 @@ def verdict_of(found: HostInference) -> Verdict:
     )
 
 
-def _level(found_limits: Limits) -> str:  # type: ignore[return]
-    return {"device": "good", "mixed": "unknown", "unknown": "unknown"}.get(found_limits.limit, "warn")
+def _level(found_limits: Limits) -> Literal["good", "warn", "unknown"]:
+    if found_limits.limit == "device":
+        return "good"
+    return "unknown" if found_limits.limit in ("mixed", "unknown") else "warn"
 
 
 def _subject(found_limits: Limits) -> Subject:
-    values = {"latency_ps": found_limits.tail_ps, **{f"{side}_ps": time for side, time in found_limits.side_ps[:1]}}
+    values = {
+        "latency_ps": found_limits.tail_ps,
+        **{f"{side}_ps": time for side, time in found_limits.side_ps[:1]},
+    }
     return Subject("percentiles", "percentile", "Slowest 10%", values)
 
 
@@ -80,7 +87,11 @@ def _text(found: HostInference, found_limits: Limits) -> str:
     if side == "transfer":
         return f"Limited by copies: {who} spend {of_all} on copies between host and device."
     if side == "device":
-        where = "the processors, which run the model" if found.device_kind == "CPU" else f"the {found.device_kind}"
+        where = (
+            "the processors, which run the model"
+            if found.device_kind == "CPU"
+            else f"the {found.device_kind}"
+        )
         return f"Limited by {where}: {who} spend {of_all} in the model's operations."
     return f"Limited by waiting: nothing traced happens in {of_all} that {who} take."
 
@@ -92,7 +103,8 @@ def _too_few(found: HostInference) -> str:
     named = [
         f"{format_fraction(time / total)} {word}"
         for time, word in sorted(
-            ((float(found.part_ps[:, list(parts)].sum()), word) for word, parts in _LISTED.items()), reverse=True
+            ((float(found.part_ps[:, list(parts)].sum()), word) for word, parts in _LISTED.items()),
+            reverse=True,
         )
         if total and time >= 0.01 * total
     ]
@@ -116,7 +128,11 @@ def _device_sentence(found: HostInference) -> str:
         return ""
     busy = found.busy_ps / found.span_ps
     who = "Operations of the model run" if found.device_kind == "CPU" else f"The {found.device_kind} works"
-    idle = " There is room for more requests." if busy < _IDLE and len(found) >= FEWEST and found.device_kind != "CPU" else ""
+    idle = (
+        " There is room for more requests."
+        if busy < _IDLE and len(found) >= FEWEST and found.device_kind != "CPU"
+        else ""
+    )
     return f"{who} in {format_fraction(busy)} of the {format_time(found.span_ps)} from the first {found.unit} to the last.{idle}"
 
 
@@ -141,7 +157,9 @@ def _tail_sentence(found: HostInference) -> str:
     if last.row < 0 or median.latency_ps <= 0 or last.latency_ps < 2 * median.latency_ps:
         return ""
     times = last.latency_ps / median.latency_ps
-    return f"p99 is {times:.1f} times p50: {format_time(last.latency_ps)} and {format_time(median.latency_ps)}."
+    return (
+        f"p99 is {times:.1f} times p50: {format_time(last.latency_ps)} and {format_time(median.latency_ps)}."
+    )
 
 
 def _padding_sentences(padding: Padding) -> tuple[str, ...]:
@@ -166,7 +184,9 @@ def _next(found: HostInference, found_limits: Limits) -> tuple[NextStep, ...]:
     params = {"hosts": found.hosts[int(found.host[row])], "start_ps": str(start), "end_ps": str(end)}
     steps = [
         NextStep(
-            f"See the slowest {found.unit} ({format_time(end - start)}) on the timeline", "trace_viewer", params
+            f"See the slowest {found.unit} ({format_time(end - start)}) on the timeline",
+            "trace_viewer",
+            params,
         )
     ]
     if found_limits.limit == "host":

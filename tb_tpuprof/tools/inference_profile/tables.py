@@ -14,7 +14,9 @@ _NO_TOKENS = "the annotation does not state the number of tokens"
 _NO_INTERVAL = "there are too few requests to bound the percentile on this side"
 
 SIDES: tuple[ColumnSpec, ...] = (
-    number("host_ps", "Host", "ps", "The request's threads work, and neither a copy nor a device does for it"),
+    number(
+        "host_ps", "Host", "ps", "The request's threads work, and neither a copy nor a device does for it"
+    ),
     number(
         "queue_ps",
         "Queue",
@@ -22,7 +24,9 @@ SIDES: tuple[ColumnSpec, ...] = (
         "The request waits in the queue of a batch, or its thread has nothing to do while devices work for "
         "other requests",
     ),
-    number("transfer_ps", "Transfer", "ps", "Data is copied to or from the device, and no device computes for it"),
+    number(
+        "transfer_ps", "Transfer", "ps", "Data is copied to or from the device, and no device computes for it"
+    ),
     number(
         "device_ps",
         "Device",
@@ -32,15 +36,27 @@ SIDES: tuple[ColumnSpec, ...] = (
     number("wait_ps", "Wait", "ps", "Nothing traced happens for the request, or its thread waits by name"),
 )
 PARTS: tuple[ColumnSpec, ...] = (
-    number("host_before_ps", "Host before", "ps", "Host work before the request's first launch, such as decoding it"),
+    number(
+        "host_before_ps",
+        "Host before",
+        "ps",
+        "Host work before the request's first launch, such as decoding it",
+    ),
     number(
         "host_runtime_ps",
         "Host runtime",
         "ps",
         "Host work between the first launch and the end of the last work on a device, such as dispatch",
     ),
-    number("host_after_ps", "Host after", "ps", "Host work after the last work on a device, such as encoding the answer"),
-    number("to_device_ps", "To device", "ps", "Copies to the device while no device computes for the request"),
+    number(
+        "host_after_ps",
+        "Host after",
+        "ps",
+        "Host work after the last work on a device, such as encoding the answer",
+    ),
+    number(
+        "to_device_ps", "To device", "ps", "Copies to the device while no device computes for the request"
+    ),
     number("to_host_ps", "To host", "ps", "Copies to the host while no device computes for the request"),
 )
 _LATENCY = number(
@@ -62,10 +78,28 @@ PERCENTILES = TableSpec(
         _LATENCY,
         *SIDES,
         *PARTS,
-        number("low_ps", "At least", "ps", "Lower end of the percentile's 95% confidence interval", unknown=_NO_INTERVAL),
-        number("high_ps", "At most", "ps", "Upper end of the percentile's 95% confidence interval", unknown=_NO_INTERVAL),
+        number(
+            "low_ps",
+            "At least",
+            "ps",
+            "Lower end of the percentile's 95% confidence interval",
+            unknown=_NO_INTERVAL,
+        ),
+        number(
+            "high_ps",
+            "At most",
+            "ps",
+            "Upper end of the percentile's 95% confidence interval",
+            unknown=_NO_INTERVAL,
+        ),
         number("request", "Request", "id", "The request that has this latency", unknown="the row is a mean"),
-        number("start_ps", "Start", "ps", "Start of that request, since the trace's start", unknown="the row is a mean"),
+        number(
+            "start_ps",
+            "Start",
+            "ps",
+            "Start of that request, since the trace's start",
+            unknown="the row is a mean",
+        ),
         text("host", "Host name", "The host that ran that request", unknown="the row is a mean"),
     ),
     "The average, the request at each percentile, and the mean of the slowest tenth",
@@ -88,19 +122,49 @@ REQUESTS = TableSpec(
         _START,
         _LATENCY,
         *SIDES,
-        number("batch", "Batch", "id", "Number of the batch that the request was in, by start, from 1", unknown=_NO_BATCH),
         number(
-            "n_in_batch", "Requests in batch", "count", "Traced requests that shared the batch", unknown=_NO_BATCH
-        ),
-        number("size", "Size", "count", "Examples in the request; of a forward pass, sequences", unknown=_NO_SIZE),
-        text("phase", "Phase", "Prefill (prompts), decode (next tokens) or mixed", is_optional=True, unknown="the annotation does not name it"),
-        number(
-            "prefill_tokens", "Prompt tokens", "count", "Tokens of prompts that the pass works on", is_optional=True, unknown=_NO_TOKENS
+            "batch",
+            "Batch",
+            "id",
+            "Number of the batch that the request was in, by start, from 1",
+            unknown=_NO_BATCH,
         ),
         number(
-            "decode_tokens", "New tokens", "count", "Sequences' tokens that the pass generates", is_optional=True, unknown=_NO_TOKENS
+            "n_in_batch",
+            "Requests in batch",
+            "count",
+            "Traced requests that shared the batch",
+            unknown=_NO_BATCH,
         ),
-        text("model", "Model", "What the server calls the model, else the annotation's name without its number"),
+        number(
+            "size", "Size", "count", "Examples in the request; of a forward pass, sequences", unknown=_NO_SIZE
+        ),
+        text(
+            "phase",
+            "Phase",
+            "Prefill (prompts), decode (next tokens) or mixed",
+            is_optional=True,
+            unknown="the annotation does not name it",
+        ),
+        number(
+            "prefill_tokens",
+            "Prompt tokens",
+            "count",
+            "Tokens of prompts that the pass works on",
+            is_optional=True,
+            unknown=_NO_TOKENS,
+        ),
+        number(
+            "decode_tokens",
+            "New tokens",
+            "count",
+            "Sequences' tokens that the pass generates",
+            is_optional=True,
+            unknown=_NO_TOKENS,
+        ),
+        text(
+            "model", "Model", "What the server calls the model, else the annotation's name without its number"
+        ),
         text(
             "pattern",
             "Shapes or program",
@@ -123,7 +187,9 @@ BATCHES = TableSpec(
         number("n_requests", "Requests", "count", "Traced requests in it"),
         number("size", "Size", "count", "Examples in it, without padding", unknown=_NO_SIZE),
         number("padding", "Padding", "count", "Slots that were filled up", unknown=_NO_PADDING),
-        number("padded_size", "Padded size", "count", "Slots of the batch, padding included", unknown=_NO_PADDING),
+        number(
+            "padded_size", "Padded size", "count", "Slots of the batch, padding included", unknown=_NO_PADDING
+        ),
         number(
             "efficiency",
             "Efficiency",
@@ -148,7 +214,13 @@ BATCH_PERCENTILES = TableSpec(
         number("delay_ps", "Delay", "ps", "From the arrival of its first request in the queue to its start"),
         number("padding", "Padding", "count", "Slots that were filled up", unknown=_NO_PADDING),
         number("padded_size", "Padded size", "count", "Slots, padding included", unknown=_NO_PADDING),
-        number("efficiency", "Efficiency", "fraction", "Share of the slots that hold examples", unknown=_NO_PADDING),
+        number(
+            "efficiency",
+            "Efficiency",
+            "fraction",
+            "Share of the slots that hold examples",
+            unknown=_NO_PADDING,
+        ),
         number("device_ps", "Device", "ps", "Time in which a device works for the batch"),
     ),
     "The average batch, and the batch at each percentile of latency",
@@ -161,7 +233,9 @@ SIZES = TableSpec(
         number("size", "Size", "count", "Examples in a batch; of unbatched requests, in a request"),
         number("n", "Batches", "count", "Batches (or requests, or passes) of this size"),
         number("examples", "Examples", "count", "Examples in all of them", formula="size × batches"),
-        number("padding", "Padding", "count", "Slots that were filled up in all of them", unknown=_NO_PADDING),
+        number(
+            "padding", "Padding", "count", "Slots that were filled up in all of them", unknown=_NO_PADDING
+        ),
         number("mean_ps", "Average", "ps", "Mean latency of a batch (or request, or pass) of this size"),
         number("device_ps", "Device", "ps", "Mean time in which a device works for one of them"),
     ),
@@ -175,11 +249,21 @@ PHASES = TableSpec(
         text("phase", "Phase", "Prefill (prompts), decode (next tokens) or mixed"),
         number("n_passes", "Passes", "count", "Forward passes of this phase"),
         number("device_ps", "Device time", "ps", "Time in which a device works for them"),
-        number("fraction", "Share", "fraction", "Device time as a share of that of all phases", unknown="no device worked"),
+        number(
+            "fraction",
+            "Share",
+            "fraction",
+            "Device time as a share of that of all phases",
+            unknown="no device worked",
+        ),
         number("mean_ps", "Average", "ps", "Mean latency of a pass"),
         number("mean_device_ps", "Device per pass", "ps", "Mean time in which a device works for a pass"),
-        number("mean_sequences", "Sequences", "count", "Mean number of sequences in a pass", unknown=_NO_SIZE),
-        number("tokens", "Tokens", "count", "Prompt tokens and new tokens of all its passes", unknown=_NO_TOKENS),
+        number(
+            "mean_sequences", "Sequences", "count", "Mean number of sequences in a pass", unknown=_NO_SIZE
+        ),
+        number(
+            "tokens", "Tokens", "count", "Prompt tokens and new tokens of all its passes", unknown=_NO_TOKENS
+        ),
         number(
             "device_per_token_ps",
             "Device per token",
@@ -217,7 +301,12 @@ MODELS = _group(
 PATTERNS = _group(
     "patterns",
     "Shapes and programs",
-    text("pattern", "Shapes or program", "Shapes copied to the device; else the compiled program that works longest", unknown="neither is in the trace"),
+    text(
+        "pattern",
+        "Shapes or program",
+        "Shapes copied to the device; else the compiled program that works longest",
+        unknown="neither is in the trace",
+    ),
     "Requests by the shapes copied to the device, or by compiled program; most requests first",
 )
 TABLES = (PERCENTILES, HISTOGRAM, SIZES, PHASES, REQUESTS, BATCHES, BATCH_PERCENTILES, MODELS, PATTERNS)
@@ -247,7 +336,13 @@ SCALARS = (
         formula="Σ latency ÷ requests",
         unknown="there are no requests",
     ),
-    ScalarSpec("latency_max_ps", "Slowest request", "ps", "Latency of the slowest request", unknown="there are no requests"),
+    ScalarSpec(
+        "latency_max_ps",
+        "Slowest request",
+        "ps",
+        "Latency of the slowest request",
+        unknown="there are no requests",
+    ),
     ScalarSpec(
         "padding_fraction",
         "Padding",

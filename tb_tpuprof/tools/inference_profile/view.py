@@ -99,7 +99,9 @@ def scalars(found: HostInference) -> dict[str, Scalar]:
     }
     for side, time in sides(found.part_ps).items():
         spent = float(time.astype(np.float64).sum())
-        result[f"{side}_fraction"] = Number(spent / total if total else None, working=quotient((spent, total), "ps"))
+        result[f"{side}_fraction"] = Number(
+            spent / total if total else None, working=quotient((spent, total), "ps")
+        )
     padding = padding_of(found.batches)
     if padding:
         note = f"{padding.n_padding:,} of {padding.n_slots:,} batch slots"

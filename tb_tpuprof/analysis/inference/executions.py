@@ -4,9 +4,9 @@
     thread of batches                           └─▶├ ProcessBatch ─────┤         execution 1, of the batch
     device                                              ■■■■■■■                  belongs to execution 1
 
-An event belongs to the execution that encloses it on its thread; else to the one of its group; a kernel to the
-one that launched it. What none of these assigns belongs to the execution during which it starts, if executions
-follow one another.
+An event belongs to the execution that encloses it on its thread; else to the one of its group; a kernel to
+the one that launched it. What none of these assigns belongs to the execution during which it starts, if
+executions follow one another.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Percentiles of latency, throughput and the histogram of some requests.
 
 A percentile is the latency of a request: the shortest one that at least this share of the requests do not
-exceed (nearest rank). So its parts are those of a request that happened, and add up. It is given only where at
-least one request is expected beyond it: p99 needs 100 requests.
+exceed (nearest rank). So its parts are those of a request that happened, and add up. It is given only where
+at least one request is expected beyond it: p99 needs 100 requests.
 """
 
 from __future__ import annotations
@@ -84,8 +84,9 @@ def tail_rows(latency_ps: Int64s) -> Rows:
 
 @dataclass(frozen=True)
 class Throughput:
-    """Requests per second over `span_ps` (from the first start to the last end); the most that ended within one
-    second, -1 if the span is shorter than 3 s; and how many were in progress at once, on average and at most.
+    """Requests per second over `span_ps` (from the first start to the last end); the most that ended within
+    one second, -1 if the span is shorter than 3 s; and how many were in progress at once, on average and
+    at most.
     """
 
     per_s: float
@@ -123,8 +124,8 @@ class Histogram:
 
 
 def histogram(latency_ps: Int64s) -> Histogram:
-    """Bins of equal, round width; where the longest latency is 20 times the median or more, bins of which each
-    is wider than the one before by the same factor.
+    """Bins of equal, round width; where the longest latency is 20 times the median or more, bins of which
+    each is wider than the one before by the same factor.
     """
     if not len(latency_ps):
         empty = np.empty(0, np.int64)

@@ -64,9 +64,9 @@ def limits(found: HostInference) -> Limits:
 class Padding:
     """Slots of batches: examples that a batch has room for. `fraction`: padding among all slots.
 
-    `worst_size`, `worst_padded`, `worst_share`: the size of batches with the most padding, what they are padded
-    to, and their share of all padding. `better_size`: a further allowed size that would help most, -1 if none
-    would by a tenth; `better_fraction`: the padding with it.
+    `worst_size`, `worst_padded`, `worst_share`: the size of batches with the most padding, what they are
+    padded to, and their share of all padding. `better_size`: a further allowed size that would help most, -1
+    if none would by a tenth; `better_fraction`: the padding with it.
     """
 
     n_slots: int

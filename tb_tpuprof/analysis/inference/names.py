@@ -2,7 +2,7 @@
 
     BatchingSessionRun, ServingModelRun, TfrtModelRun      a request to a model server
     predict, serve_request 7, predict_iteration_12         a request that the user annotated
-    execute_context_3(410)_generation_5(5)                 a pass of vLLM: 3 prompts of 410 tokens, 5 sequences
+    execute_context_3(410)_generation_5(5)                 a pass of vLLM: 3 prompts (410 tokens), 5 sequences
     step[DECODE bs=32], step[EXTEND bs=2 toks=8]           a pass of SGLang
 
 A pass works on several requests at once: on prompts (prefill), on the next token of sequences (decode), or on
@@ -24,7 +24,8 @@ UNKNOWN = -1
 
 _WORDS = "predict|prediction|inference|infer|request|serve|generate|answer|prefill|decode|score|embed"
 _REQUEST = re.compile(
-    rf"(?P<stem>(?P<word>{_WORDS})(?:_(?:iteration|step|batch|request|call|loop|fn|function))?)(?:[_ #:]*\d+)?",
+    rf"(?P<stem>(?P<word>{_WORDS})(?:_(?:iteration|step|batch|request|call|loop|fn|function))?)"
+    r"(?:[_ #:]*\d+)?",
     re.IGNORECASE,
 )
 _FUNCTION = re.compile(

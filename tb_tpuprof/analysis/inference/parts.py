@@ -34,7 +34,8 @@ Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
 _WAITS = re.compile(
     r"np\.asarray\(jax\.Array\)|.*[Bb]lock_?[Uu]ntil_?[Rr]eady.*|.*BlockHostUntilReady.*|"
-    r"(?:cuda|hip|cu)(?:(?:Stream|Device|Event|Ctx)Synchronize|Memcpy)\w*|.*\(wait for completion\)|.*::Await\b.*|"
+    r"(?:cuda|hip|cu)(?:(?:Stream|Device|Event|Ctx)Synchronize|Memcpy)\w*|"
+    r".*\(wait for completion\)|.*::Await\b.*|"
     r"(?:\w+::)*WaitForAll\w*"
 )
 _MOST_PAIRS = 1 << 24  # of executions and stretches in which devices are busy
@@ -78,8 +79,8 @@ def _joined(pieces: list[_Pieces]) -> _Pieces:
 
 @dataclass(frozen=True)
 class RequestParts:
-    """Time of each request by Part: int64[n, N_PARTS], in ps; `end`: when each ends. `batch_device_ps`: time in
-    which a device worked for each batch.
+    """Time of each request by Part: int64[n, N_PARTS], in ps; `end`: when each ends. `batch_device_ps`: time
+    in which a device worked for each batch.
 
     `counts_others`: whether waiting for devices that work for others was told apart from waiting as such.
     """
@@ -109,8 +110,8 @@ def request_parts(trace: Trace) -> RequestParts:
 
 
 def _spans(trace: Trace) -> tuple[Int64s, Int64s, Int64s]:
-    """(execution, start, end) of the stretches that requests consist of: for each request its own thread up to
-    the queue; the batch; its own thread after it. For requests without a batch the last two are empty.
+    """(execution, start, end) of the stretches that requests consist of: for each request its own thread up
+    to the queue; the batch; its own thread after it. For requests without a batch the last two are empty.
     """
     marks, end = executions(trace), extents(trace).end
     n = marks.n_requests
@@ -143,8 +144,8 @@ def _charged(
 ) -> Int64s:
     """Time of each span (of an execution, from start to end) by part: int64[n, N_PARTS], in ps.
 
-    Executions are laid end to end on one axis, as many at once as fit into 64 bits; then what parts of at least
-    a given priority cover is a union of stretches on it.
+    Executions are laid end to end on one axis, as many at once as fit into 64 bits; then what parts of at
+    least a given priority cover is a union of stretches on it.
     """
     length = last - first
     shelf = np.floor(np.cumsum(length.astype(np.float64)) / _ROOM).astype(np.int64)
@@ -193,8 +194,8 @@ def _host_pieces(trace: Trace) -> list[_Pieces]:
 
 
 def _own_threads(trace: Trace) -> tuple[_Pieces, npt.NDArray[np.bool_]]:
-    """The stretches of executions' own threads that are not known waits, and whether a traced event other than
-    the execution's own runs in each.
+    """The stretches of executions' own threads that are not known waits, and whether a traced event other
+    than the execution's own runs in each.
     """
     marks = executions(trace)
     waits = _wait_names(trace)

@@ -60,12 +60,12 @@ class HostInference:
     """One row per request (or pass), by start; times in ps. `part_ps[i]` sums to `latency_ps[i]`.
 
     `model`, `pattern`: indexes into `models`, `patterns` (-1 none). `batch`: index into `batches`, -1 none.
-    `size`: examples of a request, sequences of a pass; -1 unknown. `phase`: of Phase. `n_prefill`, `n_decode`,
-    `prefill_tokens`, `decode_tokens`: of a pass, -1 unknown. `host`: index into `hosts`.
+    `size`: examples of a request, sequences of a pass; -1 unknown. `phase`: of Phase. `n_prefill`,
+    `n_decode`, `prefill_tokens`, `decode_tokens`: of a pass, -1 unknown. `host`: index into `hosts`.
 
-    `busy_ps`: union of the device's work over `span_ps`, from the first request's start to the last one's end,
-    summed over hosts; `unassigned_ps`: device work in it that belongs to no request for certain or by time.
-    `device_kind`: CPU, GPU or TPU. `counts_others`: see RequestParts.
+    `busy_ps`: union of the device's work over `span_ps`, from the first request's start to the last one's
+    end, summed over hosts; `unassigned_ps`: device work in it that belongs to no request for certain or by
+    time. `device_kind`: CPU, GPU or TPU. `counts_others`: see RequestParts.
     """
 
     hosts: tuple[str, ...]
@@ -160,7 +160,8 @@ def host_inference(trace: Trace) -> HostInference:
         marks.start[:n], parts.end - marks.start[:n], parts.time_ps,
         labels.model[:n], labels.pattern[:n], batch,
         np.where(in_pass >= 0, in_pass, labels.size[:n]), phase[code],
-        counts[:, 0], counts[:, 1], counts[:, 2], counts[:, 3], np.zeros(n, np.int64), labels.models, labels.patterns, batches,
+        counts[:, 0], counts[:, 1], counts[:, 2], counts[:, 3], np.zeros(n, np.int64),
+        labels.models, labels.patterns, batches,
         busy, unassigned, span, planes(trace).hardware, parts.counts_others,
     )  # fmt: skip
 
@@ -259,8 +260,8 @@ class _Labels:
         return result
 
     def _patterns(self) -> tuple[tuple[str, ...], Int64s]:
-        """The shapes that are copied to the device for each execution; else the program that works longest for
-        it.
+        """The shapes that are copied to the device for each execution; else the program that works longest
+        for it.
         """
         done = work(self.trace)
         is_copy = (done.part == Part.TO_DEVICE) & (done.owner >= 0)

@@ -40,8 +40,8 @@ _NO_OPS = ("_Arg", "_Retval", "NoOp", "Const", "ReadVariableOp", "IteratorGetNex
 
 
 class Part(IntEnum):
-    """What a request's time is spent on, in ascending priority: where several happen at once, the highest gets
-    the time.
+    """What a request's time is spent on, in ascending priority: where several happen at once, the highest
+    gets the time.
 
     WAIT: nothing traced happens for the request. QUEUE: it waits in a batch's queue, or the devices work for
     others. HOST_BEFORE, HOST_RUNTIME, HOST_AFTER: its threads work before its first launch, between this and
@@ -172,8 +172,8 @@ class Extents:
 
 
 _LAUNCH = re.compile(
-    r"(?:cuda|hip|cu)(?:Launch|GraphLaunch)\w*(?: in .*)?|P[jJ][rR][tT]_LoadedExecutable_Execute(?: linkage)?|"
-    r"(?:\w+::)*\w*LoadedExecutable::Execute(?:HelperOnSingleDevice|Sharded)?|TpuExecuteOp|TpuLoadedExecutable::Execute|"
+    r"(?:cuda|hip|cu)(?:Launch|GraphLaunch)\w*(?: in .*)?|P[jJ][rR][tT]_LoadedExecutable_Execute(?: linkage)?"
+    r"|(?:\w+::)*\w*LoadedExecutable::Execute(?:HelperOnSingleDevice|Sharded)?|TpuExecuteOp|"
     r"PjitFunction\(.*\)|EagerLocalExecute: __inference_.*|ExecutorState::Process|SessionRun|RunGraph"
 )
 
@@ -182,8 +182,8 @@ _LAUNCH = re.compile(
 def extents(trace: Trace) -> Extents:
     """The extents of all executions.
 
-    A request that only starts work on a device (an asynchronous call) lasts until its work has ended, unless a
-    server batches it: that answers by itself.
+    A request that only starts work on a device (an asynchronous call) lasts until its work has ended, unless
+    a server batches it: that answers by itself.
     """
     marks, done = executions(trace), work(trace)
     first, last = np.full(len(marks), np.iinfo(np.int64).max), marks.start.copy()

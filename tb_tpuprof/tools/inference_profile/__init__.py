@@ -1,1 +1,1 @@
-"""The page of inference requests: latency, where it goes, batches, prefill and decode, the slowest requests."""
+"""The page of inference requests: latency, its parts, batches, prefill and decode."""

@@ -77,7 +77,10 @@ def _text(found: HostInference, found_limits: Limits) -> str:
             for name, time in found_limits.side_ps
             if time >= 0.05 * found_limits.tail_ps
         )
-        return f"No single part limits the {unit_word(found, 2)}: of the {format_time(found_limits.tail_ps)} that {who} take, {parts}."
+        return (
+            f"No single part limits the {unit_word(found, 2)}: of the {format_time(found_limits.tail_ps)} "
+            f"that {who} take, {parts}."
+        )
     if side == "queue":
         if len(found.batches):
             return f"Limited by batching: {who} wait {of_all} in the queue."
@@ -98,7 +101,11 @@ def _text(found: HostInference, found_limits: Limits) -> str:
 
 def _too_few(found: HostInference) -> str:
     mean_ps = float(found.latency_ps.mean())
-    took = f"{'It took' if len(found) == 1 else 'They took'} {format_time(mean_ps)}{'' if len(found) == 1 else ' on average'}"
+    took = (
+        f"It took {format_time(mean_ps)}"
+        if len(found) == 1
+        else f"They took {format_time(mean_ps)} on average"
+    )
     total = float(found.latency_ps.sum())
     named = [
         f"{format_fraction(time / total)} {word}"
@@ -133,7 +140,10 @@ def _device_sentence(found: HostInference) -> str:
         if busy < _IDLE and len(found) >= FEWEST and found.device_kind != "CPU"
         else ""
     )
-    return f"{who} in {format_fraction(busy)} of the {format_time(found.span_ps)} from the first {found.unit} to the last.{idle}"
+    return (
+        f"{who} in {format_fraction(busy)} of the {format_time(found.span_ps)} from the first {found.unit} "
+        f"to the last.{idle}"
+    )
 
 
 def _host_sentence(found: HostInference, found_limits: Limits) -> str:
@@ -213,16 +223,16 @@ def notices(found: HostInference) -> list[tuple[str, str]]:
     if not found.counts_others:
         result.append(
             (
-                f"So many {unit_word(found, 2)} overlap that waiting for devices which work for others counts as "
-                "waiting.",
+                f"So many {unit_word(found, 2)} overlap that waiting for devices which work for others "
+                "counts as waiting.",
                 "Capture a shorter time.",
             )
         )
     if found.unit == "batch":
         result.append(
             (
-                f"The trace has {counted(found, len(found))} of a model server, but not the requests in them: "
-                "queues are not known.",
+                f"The trace has {counted(found, len(found))} of a model server, but not the requests in "
+                "them: queues are not known.",
                 "Capture with host_tracer_level 2 or higher.",
             )
         )

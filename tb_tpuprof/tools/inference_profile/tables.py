@@ -31,7 +31,7 @@ SIDES: tuple[ColumnSpec, ...] = (
         "device_ps",
         "Device",
         "ps",
-        "A device computes for the request; on a CPU, an operation of the compiled program or of TensorFlow runs",
+        "A device computes for the request; on a CPU, an operation of the model runs",
     ),
     number("wait_ps", "Wait", "ps", "Nothing traced happens for the request, or its thread waits by name"),
 )
@@ -168,7 +168,7 @@ REQUESTS = TableSpec(
         text(
             "pattern",
             "Shapes or program",
-            "Shapes copied to the device for the request; else the compiled program that works longest for it",
+            "Shapes copied to the device for the request; else the program that works longest for it",
             unknown="no copy with a shape and no compiled program belongs to the request",
         ),
         *PARTS,
@@ -371,8 +371,8 @@ SCALARS = (
         "device_busy_fraction",
         "Device busy",
         "fraction",
-        "Share of the time from the first request's start to the last one's end in which any device of the host "
-        "works",
+        "Share of the time from the first request's start to the last one's end in which any device of the "
+        "host works",
         formula="time with work on a device ÷ time from the first start to the last end",
         unknown="there are no requests",
     ),

@@ -35,10 +35,11 @@ from tb_tpuprof.units import PS_PER_S, format_time, three_digits
 _HOSTS_TO_CHECK = 4
 _REASON = "no event in the trace marks a request or a forward pass."
 _REMEDY = (
-    'Mark each request. JAX: `with jax.profiler.StepTraceAnnotation("predict", step_num=i):` around it, including '
-    'the wait for its result. TensorFlow: `tf.profiler.experimental.Trace("predict", step_num=i, _r=1)`. PyTorch: '
-    '`torch.profiler.record_function("predict")`. TensorFlow Serving, vLLM and SGLang mark theirs; capture with '
-    "host_tracer_level 2."
+    'Mark each request. JAX: `with jax.profiler.StepTraceAnnotation("predict", step_num=i):` around it, '
+    "including the wait for its result. TensorFlow: "
+    '`tf.profiler.experimental.Trace("predict", step_num=i, _r=1)`. PyTorch: '
+    '`torch.profiler.record_function("predict")`. TensorFlow Serving, vLLM and SGLang mark theirs; capture '
+    "with host_tracer_level 2."
 )
 
 
@@ -116,11 +117,12 @@ def scalars(found: HostInference) -> dict[str, Scalar]:
 def _per_second(found: HostInference, span_ps: int) -> str:
     if len(found.hosts) > 1 or not span_ps:
         return ""
-    return f"{len(found):,} ÷ {format_time(span_ps)} = {three_digits(len(found) / (span_ps / PS_PER_S))} per second"
+    per_s = len(found) / (span_ps / PS_PER_S)
+    return f"{len(found):,} ÷ {format_time(span_ps)} = {three_digits(per_s)} per second"
 
 
 def _tokens_per_s(found: HostInference) -> tuple[float, int] | None:
-    """(rate, number) of the tokens that decode and mixed passes generate; None if one does not state its own."""
+    """(rate, number) of the tokens that passes generate; None if one does not state its own."""
     rows = np.flatnonzero((found.phase == Phase.DECODE) | (found.phase == Phase.MIXED))
     if not len(rows) or (found.decode_tokens[rows] < 0).any() or len(found.hosts) > 1:
         return None

@@ -1,5 +1,5 @@
-"""A model server's trace, drawn from the names that TensorFlow's batching writes, with planted times. Synthetic:
-no server was measured.
+"""A model server's trace, drawn from the names that TensorFlow's batching writes, with planted times.
+Synthetic: no server was measured.
 
 Three requests of unlike times, the first two in one batch; a column is a microsecond.
 

@@ -15,7 +15,17 @@ import { Table } from '../../widgets/table/table';
 import { changeOf, paramsOf } from '../generic_model';
 import { idleColumns, inOrder, tableData, type ToolProps } from '../tool';
 import { Histogram, Sizes } from './charts';
-import { histogramOf, mixOf, mixText, modelsOf, onTimeline, SIDES, sizesOf, TABLES, type Side } from './model';
+import {
+  histogramOf,
+  mixOf,
+  mixText,
+  modelsOf,
+  onTimeline,
+  SIDES,
+  sizesOf,
+  TABLES,
+  type Side,
+} from './model';
 import './style.css';
 
 type LinkProps = Pick<ToolProps, 'params' | 'setParams'>;
@@ -102,7 +112,11 @@ function RequestTable({
   const view = useMemo(() => parseView(paramsOf(name, params), initial), [params, initial, name]);
   const times = useMemo(() => timesOf(table), [table]);
   const longestPs = useMemo(
-    () => Array.from({ length: table.n_rows }, (_, row) => times(row).latency_ps ?? 0).reduce((a, b) => Math.max(a, b), 0),
+    () =>
+      Array.from({ length: table.n_rows }, (_, row) => times(row).latency_ps ?? 0).reduce(
+        (a, b) => Math.max(a, b),
+        0,
+      ),
     [table, times],
   );
   const cellOf = (column: string, row: number): unknown =>

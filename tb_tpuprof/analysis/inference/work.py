@@ -173,7 +173,7 @@ class Extents:
 
 _LAUNCH = re.compile(
     r"(?:cuda|hip|cu)(?:Launch|GraphLaunch)\w*(?: in .*)?|P[jJ][rR][tT]_LoadedExecutable_Execute(?: linkage)?"
-    r"|(?:\w+::)*\w*LoadedExecutable::Execute(?:HelperOnSingleDevice|Sharded)?|TpuExecuteOp|"
+    r"|(?:\w+::)*\w*LoadedExecutable::Execute(?:HelperOnSingleDevice|Sharded)?|TpuExecuteOp|DoEnqueueProgram|"
     r"PjitFunction\(.*\)|EagerLocalExecute: __inference_.*|ExecutorState::Process|SessionRun|RunGraph"
 )
 

@@ -28,14 +28,13 @@ _UNASSIGNED = 0.05
 def verdict_of(found: HostInference) -> Verdict:
     """What limits these requests; they are at least one."""
     found_limits = limits(found)
-    padding = padding_of(found.batches)
     details = [
         text
         for text in (
             _device_sentence(found),
             _host_sentence(found, found_limits),
             _tail_sentence(found),
-            *(_padding_sentences(padding) if padding else ()),
+            _padding_sentence(padding_of(found.batches)),
         )
         if text
     ]
@@ -172,20 +171,20 @@ def _tail_sentence(found: HostInference) -> str:
     )
 
 
-def _padding_sentences(padding: Padding) -> tuple[str, ...]:
-    if padding.fraction < _STANDS_OUT:
-        return ()
-    texts = [
+def _padding_sentence(padding: Padding | None) -> str:
+    if padding is None or padding.fraction < _STANDS_OUT:
+        return ""
+    text = (
         f"{format_fraction(padding.fraction)} of the batches' slots are padding ({padding.n_padding:,} of "
         f"{padding.n_slots:,}); {format_fraction(padding.worst_share)} of it comes from batches of "
         f"{padding.worst_size:,} padded to {padding.worst_padded:,}."
-    ]
+    )
     if padding.better_size > 0:
-        texts.append(
-            f"Allowing batches of {padding.better_size:,} as well would cut padding to "
+        text += (
+            f" Allowing batches of {padding.better_size:,} as well would cut padding to "
             f"{format_fraction(padding.better_fraction)}."
         )
-    return tuple(texts)
+    return text
 
 
 def _next(found: HostInference, found_limits: Limits) -> tuple[NextStep, ...]:

@@ -393,8 +393,8 @@ TILES = tiles(
     "requests_per_s",
     "latency_p50_ps",
     "latency_p99_ps",
-    Tile("latency_max_ps", unlike="latency_p99_ps latency_p50_ps"),
     "padding_fraction",
     "tokens_per_s",
     "device_busy_fraction",
+    Tile("latency_max_ps", unlike="latency_p99_ps latency_p50_ps"),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tb_tpuprof.analysis.inference.latency import throughput
@@ -46,7 +48,7 @@ _REMEDY = (
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """The requests of one, several or all hosts together, of all models or one."""
     parts = session.map(host_inference, hosts, trace_notices)
-    everything = summed(parts)
+    everything = summed([replace(part, hosts=(host,)) for part, host in zip(parts, hosts, strict=True)])
     if not len(everything):
         raise ToolUnavailable(TOOL.name, _REASON, _REMEDY)
     model = str(params["model"])

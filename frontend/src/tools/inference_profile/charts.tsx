@@ -43,7 +43,7 @@ export function Histogram({ drawing }: { drawing: HistogramDrawing }): VNode {
 export function Sizes({ drawing }: { drawing: SizesDrawing }): VNode {
   const label = `Batch size: ${drawing.bars.map(({ tip }) => tip).join('; ')}`;
   return (
-    <>
+    <div>
       <div class="sizes-chart" role="img" aria-label={label}>
         {drawing.bars.map(({ size, examples, padding, tip }) => (
           <div key={size} class="size" data-tip={tip}>
@@ -66,6 +66,6 @@ export function Sizes({ drawing }: { drawing: SizesDrawing }): VNode {
         )}
         {drawing.nMore > 0 && <span class="muted">and {drawing.nMore} sizes with fewer examples</span>}
       </p>
-    </>
+    </div>
   );
 }

@@ -81,7 +81,7 @@ const LOG_FROM = 20;
 /** A bar of one request has this share of a decade. */
 const ONE = 0.3;
 /** Labels of marks that are closer overlap. */
-const LABEL_WIDTH = 0.11;
+const LABEL_WIDTH = 0.17;
 const N_TIMES = 5;
 
 type Bin = RowOf<typeof TABLES.histogram>;

@@ -119,11 +119,12 @@ function RequestTable({
       ),
     [table, times],
   );
+  const linked = name === 'requests' ? 'request' : 'percentile';
   const cellOf = (column: string, row: number): unknown =>
     data.columns.find((one) => one.name === column)?.cell(row);
   const render = (column: TableColumn, row: number, text: string): VNode | undefined => {
     if (column.name === 'latency_ps') return <Mix times={times(row)} longestPs={longestPs} text={text} />;
-    if (column.name !== 'request' || !canOpen('trace_viewer')) return undefined;
+    if (column.name !== linked || !canOpen('trace_viewer')) return undefined;
     const start = cellOf('start_ps', row);
     const place = onTimeline(
       String(cellOf('host', row) ?? ''),
@@ -138,7 +139,7 @@ function RequestTable({
         data-tip="Show it on the timeline"
         onClick={() => openTool('trace_viewer', place)}
       >
-        #{text}
+        {linked === 'request' ? `#${text}` : text}
       </button>
     );
   };
@@ -150,6 +151,8 @@ function RequestTable({
       onView={(next, how) => setParams(changeOf(name, viewChange(view, next, initial)), how)}
       hasToolbar={hasToolbar}
       mono={['model', 'pattern']}
+      prose={['percentile']}
+      maxHeight="420px"
       render={render}
     />
   );
@@ -178,7 +181,7 @@ function PlainTable({
   );
 }
 
-const HIDDEN_PERCENTILE = [...FINER, 'start_ps', 'host'];
+const HIDDEN_PERCENTILE = [...FINER, 'request', 'start_ps', 'host'];
 const HIDDEN_REQUEST = [...FINER, 'n_in_batch', 'host'];
 
 function LatencySection({ payload, params, setParams }: ViewProps): VNode {
@@ -215,8 +218,10 @@ function SizeAndPhase({ payload, params, setParams }: ViewProps): VNode | null {
     <div class="inference-columns">
       {sizes && sizesTable && (
         <Section title={sizesTable.title} tip={sizesTable.description}>
-          <Sizes drawing={sizes} />
-          <PlainTable name="sizes" table={sizesTable} params={params} setParams={setParams} />
+          <div class={phases ? '' : 'inference-columns'}>
+            <Sizes drawing={sizes} />
+            <PlainTable name="sizes" table={sizesTable} params={params} setParams={setParams} />
+          </div>
         </Section>
       )}
       {phases && (

@@ -11,13 +11,13 @@ from tb_tpuprof.tools import get_tool
 from tb_tpuprof.tools.inference_profile.view import TOOL
 from tb_tpuprof.tools.payload import Payload
 from tb_tpuprof.trace.trace import Trace
+from tb_tpuprof.units import format_time
 from tests.analysis.inference.serving import server
 from tests.builders import PS, DrawnPlane, build, event
-from tests.synthetic_serving import Serving, Server, serving
+from tests.synthetic_serving import Server, Serving, serving
 from tests.tools.drawn_session import session_of
 from tests.tools.test_kernel_stats import table
 
-MS = 10**9
 SIDES = ("host_ps", "queue_ps", "transfer_ps", "device_ps", "wait_ps")
 COLUMN_OF = {"queue": "queue_ps", "device": "device_ps", "wait": "wait_ps"}
 
@@ -404,7 +404,7 @@ def test_the_overview_has_the_same_numbers(planted: Serving, tmp_path: Path) -> 
     assert {"latency_p50_ps", "latency_p99_ps"} <= set(overview.tiles)
     assert overview.verdict is not None
     assert any(step.tool == TOOL.name for step in overview.verdict.next)
-    assert TOOL.badge(session) == f"p50 {float(own.scalars['latency_p50_ps'].value or 0) / MS:.1f} ms"
+    assert TOOL.badge(session) == f"p50 {format_time(float(own.scalars['latency_p50_ps'].value or 0))}"
 
 
 def test_other_jobs_have_no_requests_on_the_overview() -> None:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.nesting import parents
-from tb_tpuprof.analysis.events.stat_rows import events_with
+from tb_tpuprof.analysis.events.stat_rows import events_with, first_ints
 from tb_tpuprof.analysis.inference.requests import requests
 from tb_tpuprof.analysis.steps.grouping import groups
 from tb_tpuprof.analysis.steps.launches import kernel_launches
@@ -164,16 +164,23 @@ class Owners:
 def owners(trace: Trace) -> Owners:
     """How events of one host are assigned to executions."""
     marks = executions(trace)
-    group = groups(trace).group[marks.row].astype(np.int64)
-    of_group = np.full(int(group.max(initial=-1)) + 1, -1, np.int64)
-    # Only an execution that begins its group owns the group: of a user's step around it, it is a part.
-    above = parents(trace)[marks.row]
-    begins = (group >= 0) & ((above < 0) | (groups(trace).group[above] != group))
-    of_group[group[begins]] = np.flatnonzero(begins)
-    of_group[np.bincount(group[begins], minlength=len(of_group)) > 1] = -1
     launches = kernel_launches(trace)
     launch_owner = enclosing(trace, marks.row, launches.launch)
     order = np.argsort(launches.kernel, kind="stable")
     kernel, by_launch = launches.kernel[order], launch_owner[order]
     is_owned = by_launch >= 0
-    return Owners(trace, marks, of_group, (kernel[is_owned], by_launch[is_owned]))
+    return Owners(trace, marks, _group_owners(trace, marks), (kernel[is_owned], by_launch[is_owned]))
+
+
+def _group_owners(trace: Trace, marks: Executions) -> Int64s:
+    """The execution of each group: the one in which the group begins, -1 for none. Of a user's step around it,
+    an execution is only a part.
+    """
+    group = groups(trace).group
+    roots = np.union1d(marks.row, first_ints(trace, "_r")[0]).astype(np.intp)
+    execution = enclosing(trace, marks.row, roots)
+    above, own = parents(trace)[roots], group[roots].astype(np.int64)
+    begins = (execution >= 0) & (own >= 0) & ((above < 0) | (group[above] != own))
+    result = np.full(int(own.max(initial=-1)) + 1, -1, np.int64)
+    result[own[begins]] = execution[begins]
+    return result

@@ -29,8 +29,9 @@ _REQUEST = re.compile(
     re.IGNORECASE,
 )
 _FUNCTION = re.compile(
-    r"(?:EagerLocalExecute: )?__inference_"
-    r"(?P<stem>predict\w*?|one_step_on_data\w*?|multi_step_on_data\w*?|serv\w*?|signature_wrapper\w*?)_\d+"
+    r"(?:(?:EagerLocalExecute: )?__inference_)?"
+    r"(?P<stem>(?:one_step_on_data|multi_step_on_data)(?:_distributed)?|predict_(?:function|step)|"
+    r"serving_default|signature_wrapper(?:_\w*?)?)(?:_\d+)?"
 )
 _TOKENS = r"\((?:sq)?(?P<{0}_tokens>\d+)[^)]*\)"
 _VLLM = re.compile(

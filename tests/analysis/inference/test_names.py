@@ -60,14 +60,22 @@ def test_annotations(name: str, expected: Annotation | None) -> None:
     assert annotation_of(name) == expected
 
 
-def test_functions_that_predict() -> None:
-    assert predicting_function("EagerLocalExecute: __inference_one_step_on_data_distributed_81") == (
-        "one_step_on_data_distributed"
-    )
-    assert predicting_function("__inference_serving_default_5") == "serving_default"
-    assert predicting_function("__inference_predict_function_5") == "predict_function"
-    assert not predicting_function("__inference_one_step_on_iterator_5")
-    assert not predicting_function("__inference_train_step_5")
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("EagerLocalExecute: __inference_one_step_on_data_distributed_81", "one_step_on_data_distributed"),
+        ("one_step_on_data_distributed", "one_step_on_data_distributed"),
+        ("__inference_multi_step_on_data_7", "multi_step_on_data"),
+        ("__inference_serving_default_5", "serving_default"),
+        ("__inference_predict_function_5", "predict_function"),
+        ("__inference_signature_wrapper_serve_5", "signature_wrapper_serve"),
+        ("__inference_one_step_on_iterator_5", ""),
+        ("__inference_train_step_5", ""),
+        ("EagerLocalExecute: one_step_on_data", ""),
+    ],
+)
+def test_functions_that_predict(name: str, expected: str) -> None:
+    assert predicting_function(name) == expected
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from tb_tpuprof.analysis.inference.executions import LONGEST_PS, executions
+from tb_tpuprof.analysis.inference.executions import LONGEST_PS, executions, owners
 from tb_tpuprof.analysis.inference.requests import has_requests, requests
 from tb_tpuprof.trace.trace import Trace
 from tests.analysis.inference.serving import server
@@ -143,3 +143,36 @@ def test_damaged_times_are_left_out() -> None:
     found = executions(build([DrawnPlane("/host:CPU", lines)]))
     assert found.start.tolist() == [7, LONGEST_PS - 1]
     assert np.diff([found.start, found.end], axis=0).tolist() == [[LONGEST_PS - 1, 6]]
+
+
+def test_work_of_a_function_inside_a_request_belongs_to_the_request() -> None:
+    """TensorFlow's function is the root of its group, not the event of the user's function around it."""
+    trace = host(
+        main=[
+            event("predict", 0, 60),
+            event("FunctionRun", 10, 5, _r=1, _pt=2, _p=7),
+            event("train", 100, 90, _r=1, step_num=1),
+            event("predict", 110, 30),
+        ],
+        second=[event("predict", 5, 60), event("FunctionRun", 12, 5, _r=1, _pt=2, _p=8)],
+        pool=[
+            event("ExecutorState::Process", 30, 10, _ct=2, _c=8),
+            event("dense:MatMul", 31, 5),
+            event("ExecutorState::Process", 45, 10, _ct=2, _c=7),
+            event("dense:MatMul", 46, 5),
+            event("dense:MatMul", 150, 5),
+        ],
+    )
+    rows = np.flatnonzero(
+        trace.events["metadata"] == trace.events["metadata"][first_named(trace, "dense:MatMul")]
+    )
+    assert owners(trace).of(rows).tolist() == [1, 0, -1]
+
+
+def first_named(trace: Trace, name: str) -> int:
+    """The first event of a name."""
+    return next(
+        row
+        for row in range(trace.n_events)
+        if trace.strings[trace.metadata["name"][trace.events["metadata"][row]]] == name
+    )

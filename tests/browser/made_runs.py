@@ -14,6 +14,7 @@ from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tests.synthetic import PS_PER_US, Parts, PlaneWriter, TpuJob, tpu_hosts, tpu_xspace, write_run
 from tests.synthetic_devices import kernels_xspace
 from tests.synthetic_pod import Pod, pod_hosts
+from tests.synthetic_serving import serving
 from tests.tools.test_memory_viewer import long_program
 
 DATA = Path(__file__).resolve().parent.parent / "data"
@@ -55,6 +56,7 @@ def _tpus(logs: Path) -> None:
     hosts = {f"w-{i}": data for i, data in enumerate(tpu_hosts(TpuJob(), (1.0, 1.0)).values())}
     write_run(_folder(logs, "hosts/run"), {**hosts, "w-2": b"\xff" * 99})
     write_run(_folder(logs, "pods/pod"), pod_hosts(Pod(noise=0.02)))
+    write_run(_folder(logs, "serving/synthetic"), {"synthetic-server": serving().data})
 
 
 def _gpus(logs: Path) -> None:

@@ -173,8 +173,8 @@ def owners(trace: Trace) -> Owners:
 
 
 def _group_owners(trace: Trace, marks: Executions) -> Int64s:
-    """The execution of each group: the one in which the group begins, -1 for none. Of a user's step around it,
-    an execution is only a part.
+    """The execution of each group: the one in which the group begins, -1 for none. Of a user's step around
+    it, an execution is only a part.
     """
     group = groups(trace).group
     roots = np.union1d(marks.row, first_ints(trace, "_r")[0]).astype(np.intp)

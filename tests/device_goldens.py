@@ -25,6 +25,7 @@ from tb_tpuprof.tools import TOOLS, get_tool
 from tests.golden_files import ROOT, demo_runs, rounded, table_of, write_goldens
 from tests.synthetic import write_run
 from tests.synthetic_pod import pod_hosts
+from tests.synthetic_serving import Server, serving
 from tests.synthetic_unlike import POD, gpu_run, kernels_run, memory_run, tpu_run
 
 DATA = ROOT / "tests" / "data"
@@ -40,6 +41,7 @@ _DRAWN: dict[str, Callable[[], dict[str, bytes]]] = {
     "gpu": gpu_run,
     "gpu_kernels": kernels_run,
     "gpu_memory": memory_run,
+    "server": lambda: {"synthetic-server": serving(Server(n_requests=150)).data},
 }
 _RECORDED = {
     "jax_gpu": "gpu/jax_async1.xplane.pb.gz",

@@ -100,13 +100,12 @@ def request_parts(trace: Trace) -> RequestParts:
     own_work = _Pieces(done.owner[owned], done.start[owned], done.end[owned], done.part[owned])
     others, counts_others = _busy_with_others(trace)
     pieces = _joined([own_work, *_host_pieces(trace), others]).clipped(marks.start, extent.end)
-    time = _charged(pieces, marks.start, extent.end, *_spans(trace))
     n = marks.n_requests
-    batches = np.arange(n, len(marks))
-    device = _charged(pieces, marks.start, extent.end, batches, marks.start[n:], extent.end[n:])[
-        :, Part.DEVICE
-    ]
-    return RequestParts(_of_requests(trace, time), extent.end[:n], device, counts_others)
+    batches = np.arange(n, len(marks)), marks.start[n:], extent.end[n:]
+    spans = [np.concatenate(pair) for pair in zip(_spans(trace), batches, strict=True)]
+    time = _charged(pieces, marks.start, extent.end, *spans)
+    device = time[3 * n :, Part.DEVICE].copy()
+    return RequestParts(_of_requests(trace, time[: 3 * n]), extent.end[:n], device, counts_others)
 
 
 def _spans(trace: Trace) -> tuple[Int64s, Int64s, Int64s]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tb_tpuprof.tools.requests import REQUEST_SCALARS
 from tb_tpuprof.tools.spec import ColumnSpec, ScalarSpec, TableSpec, number, text
 from tb_tpuprof.tools.tiles import Tile, tiles
@@ -319,7 +321,7 @@ _SHARES = {
     "wait": "nothing traced happens for them, or their thread waits by name",
 }
 SCALARS = (
-    *REQUEST_SCALARS,
+    *(replace(spec, is_optional=False) for spec in REQUEST_SCALARS),
     ScalarSpec(
         "requests_per_s",
         "Throughput",

@@ -45,7 +45,7 @@ export function mixText(times: Times): string {
     .join(', ');
 }
 
-export interface Bar {
+interface Bar {
   /** Shares of the chart's width and height. */
   left: number;
   width: number;
@@ -53,7 +53,7 @@ export interface Bar {
   tip: string;
 }
 
-export interface Mark {
+interface Mark {
   name: string;
   text: string;
   left: number;
@@ -61,7 +61,7 @@ export interface Mark {
   row: number;
 }
 
-export interface Tick {
+interface Tick {
   text: string;
   /** Share of the width or height. */
   place: number;
@@ -163,7 +163,7 @@ export function histogramOf(payload: Payload): HistogramDrawing | null {
   };
 }
 
-export interface SizeBar {
+interface SizeBar {
   size: string;
   /** Shares of the tallest bar. */
   examples: number;

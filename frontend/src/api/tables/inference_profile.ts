@@ -159,9 +159,9 @@ export const INFERENCE_PROFILE = {
       ),
     },
     scalars: {
-      n_requests: scalar('n_requests', true),
-      latency_p50_ps: scalar('latency_p50_ps', true),
-      latency_p99_ps: scalar('latency_p99_ps', true),
+      n_requests: scalar('n_requests', false),
+      latency_p50_ps: scalar('latency_p50_ps', false),
+      latency_p99_ps: scalar('latency_p99_ps', false),
       requests_per_s: scalar('requests_per_s', false),
       latency_mean_ps: scalar('latency_mean_ps', false),
       latency_max_ps: scalar('latency_max_ps', false),

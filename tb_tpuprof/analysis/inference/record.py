@@ -247,17 +247,17 @@ class _Labels:
             strings.get(text) if text >= 0 else str(number) if number >= 0 else _own_model(names[row])
             for text, number, row in keys.T.tolist()
         ]
+        code = code.reshape(-1)
+        code[(np.arange(len(code)) >= self.marks.n_requests) & (stated < 0) & (numbers < 0)] = -1
         return _numbered(titles, code)
 
     def batch_model(self, batch: Int64s) -> Int64s:
-        """The model of each batch: its own, else that of a request in it."""
+        """The model of each batch: its own, else that of a request in it; -1 for none."""
         n = self.marks.n_requests
-        result: Int64s = self.model[n:].copy()
-        member = np.flatnonzero((batch >= 0) & (self.model[:n] >= 0))
-        is_nameless = np.array([not title or title in ("ProcessBatch",) for title in self.models], np.bool_)
-        takes = is_nameless[result[batch[member]]] if len(member) else np.empty(0, np.bool_)
-        result[batch[member[takes]]] = self.model[member[takes]]
-        return result
+        of_request = np.full(len(self.marks) - n, -1, np.int64)
+        member = np.flatnonzero(batch >= 0)
+        of_request[batch[member]] = self.model[member]
+        return np.where(self.model[n:] >= 0, self.model[n:], of_request)
 
     def _patterns(self) -> tuple[tuple[str, ...], Int64s]:
         """The shapes that are copied to the device for each execution; else the program that works longest

@@ -26,6 +26,7 @@ from bench.traces import (
     FLEETS,
     JAX_CPU,
     PROGRAM,
+    REQUESTS,
     SYNTHETIC,
     SYNTHETIC_50M,
     TF_DATA,
@@ -37,6 +38,7 @@ from bench.traces import (
     jax_cpu_run,
     large_run,
     program_run,
+    requests_run,
     synthetic_run,
     tf_data_run,
 )
@@ -49,6 +51,7 @@ GENERATED: dict[str, Callable[[], Run]] = {
     DEVICES: devices_run,
     PROGRAM: program_run,
     TF_DATA: tf_data_run,
+    REQUESTS: requests_run,
     SYNTHETIC_50M: large_run,
 }
 ON_REQUEST = (SYNTHETIC_50M,)  # takes minutes and gigabytes

@@ -6,7 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from bench.requests import Sample
-from bench.traces import DEVICES, EIGHT_HOSTS, FLEETS, JAX_CPU, PROGRAM, SYNTHETIC, SYNTHETIC_50M, TF_DATA
+from bench.traces import (
+    DEVICES,
+    EIGHT_HOSTS,
+    FLEETS,
+    JAX_CPU,
+    PROGRAM,
+    REQUESTS,
+    SYNTHETIC,
+    SYNTHETIC_50M,
+    TF_DATA,
+)
 from tb_tpuprof.parallel.policy import POLICY
 
 READING = "reading"  # no tool: what the viewers of programs begin with
@@ -22,6 +32,7 @@ MAX_SEARCH_S = 0.2
 MAX_OP_PROFILE_S = 1.0
 MAX_MEMORY_VIEWER_S = 2.0
 MAX_GRAPH_S = 0.3
+MAX_INFERENCE_S = 2.0  # 100,000 requests
 MAX_FLAME_S = 0.3
 MAX_LARGE_FLAME_S = 5.0  # 4 million call paths
 MAX_VIEW_BYTES = 500_000
@@ -81,6 +92,7 @@ PROGRAM_GRAPH_AGAIN = Measure(
 PROGRAM_READING = Measure("reading the file: programs and one module, nothing else", READING, peer="")
 FLAME_COLD = Measure("flame graph, cold, this project alone", "flame_graph", peer="")
 FLAME_AGAIN = Measure("flame graph, warm (asked again)", "flame_graph", mode="again", peer="")
+INFERENCE_COLD = Measure("inference, cold", "inference_profile")
 VIEW_FIRST = Measure("trace view, first, 2,000 px", "trace_viewer")
 VIEW_REOPEN = Measure("trace view, reopened (cache on disk)", "trace_viewer", reopen=True)
 VIEW_ZOOM = Measure("trace view, 1% window", "trace_viewer", mode="zoom")
@@ -127,6 +139,7 @@ MEASURES = {
         *_PROGRAM_ALONE,
     ),
     TF_DATA: (OVERVIEW_COLD, INPUT_COLD, TF_DATA_COLD),
+    REQUESTS: (OVERVIEW_COLD, INFERENCE_COLD),
 }
 
 
@@ -241,4 +254,6 @@ TARGETS = (
     _alone(PROGRAM, PROGRAM_GRAPH_BESIDE, "≤ 0.3 s in the server", server_seconds, MAX_GRAPH_S, "s"),
     _alone(PROGRAM, PROGRAM_GRAPH_AGAIN, "≤ 0.3 s in the server", server_seconds, MAX_GRAPH_S, "s"),
     _at_least(TF_DATA, TF_DATA_COLD, 10),
+    _at_least(REQUESTS, INFERENCE_COLD, 10),
+    _alone(REQUESTS, INFERENCE_COLD, "≤ 2 s in the server", server_seconds, MAX_INFERENCE_S, "s"),
 )

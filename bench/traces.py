@@ -18,6 +18,7 @@ from bench.large_program import large_program
 from bench.many_hosts import write_fleet
 from bench.synthetic_trace import write_trace
 from bench.tf_data_trace import write_copies
+from tests.synthetic_serving import Server, serving
 
 XPLANE_SUFFIX = ".xplane.pb"
 N_HOSTS = 8
@@ -32,6 +33,8 @@ FLEETS = {"hosts_8": 8, "hosts_64": 64, "hosts_256": 256}
 DEVICES = "kernels_and_memory"
 PROGRAM = "large_program"
 TF_DATA = "tf_data"
+REQUESTS = "requests"
+N_REQUESTS = 100_000
 N_COPIES = 50
 
 
@@ -151,6 +154,15 @@ def tf_data_run() -> Run:
         source = next(run for run in demo_runs() if run.name == "keras_slow_input").files[0]
         write_copies(source, folder / source.name, N_COPIES)
     return _run(TF_DATA, folder)
+
+
+def requests_run() -> Run:
+    """The synthetic model server with 100,000 requests on a TPU core."""
+    folder = work_dir() / "traces" / REQUESTS
+    if not list(folder.glob(f"*{XPLANE_SUFFIX}")):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"host0{XPLANE_SUFFIX}").write_bytes(serving(Server(n_requests=N_REQUESTS)).data)
+    return _run(REQUESTS, folder)
 
 
 def _run(name: str, folder: Path) -> Run:

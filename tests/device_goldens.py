@@ -26,6 +26,7 @@ from tests.golden_files import ROOT, demo_runs, rounded, table_of, write_goldens
 from tests.synthetic import write_run
 from tests.synthetic_dcn import dcn_hosts
 from tests.synthetic_pod import pod_hosts
+from tests.synthetic_serving import Server, serving
 from tests.synthetic_torus import Slice, torus_hosts
 from tests.synthetic_unlike import POD, gpu_run, kernels_run, memory_run, tpu_run
 
@@ -44,6 +45,7 @@ _DRAWN: dict[str, Callable[[], dict[str, bytes]]] = {
     "gpu": gpu_run,
     "gpu_kernels": kernels_run,
     "gpu_memory": memory_run,
+    "server": lambda: {"synthetic-server": serving(Server(n_requests=150)).data},
 }
 _RECORDED = {
     "jax_gpu": "gpu/jax_async1.xplane.pb.gz",

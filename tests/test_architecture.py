@@ -42,6 +42,7 @@ ORDERS = {
         "ops",
         "tf_data",
         "input",
+        "inference",
         "pod",
         "dcn",
         "diagnosis",

@@ -24,6 +24,7 @@ from tb_tpuprof.trace.trace import Trace
 from tests.golden_files import DEMO_LOGS
 from tests.synthetic import TpuJob, tpu_hosts, write_run
 from tests.synthetic_devices import MemoryJob, kernels_xspace, memory_xspace
+from tests.synthetic_serving import Server, serving
 
 N_HOSTS = 17  # more than POLICY.max_hosts_in_memory, so that not even columns are kept
 # These draw the traces themselves, of at most 16 hosts.
@@ -41,6 +42,7 @@ MAKERS: dict[str, Callable[[], dict[str, bytes]]] = {
     "memory": lambda: dict.fromkeys(
         (f"h{i}" for i in range(N_HOSTS)), memory_xspace(MemoryJob(leak_bytes=4096))
     ),
+    "requests": lambda: dict.fromkeys((f"h{i}" for i in range(N_HOSTS)), serving(Server(n_requests=30)).data),
     "tf_data": lambda: dict.fromkeys((f"h{i}" for i in range(N_HOSTS)), two_workers()),
 }
 

@@ -32,6 +32,9 @@ export interface ToolView {
 /** Views of tools; each is a chunk, loaded when it is first shown. A tool without one has the generic page. */
 const TOOL_VIEWS: Readonly<Record<string, ToolView>> = {
   overview_page: { load: () => import('./tools/overview_page/index').then((module) => module.OverviewPage) },
+  inference_profile: {
+    load: () => import('./tools/inference_profile/index').then((module) => module.Inference),
+  },
   input_pipeline_analyzer: {
     load: () =>
       import('./tools/input_pipeline_analyzer/index').then((module) => module.InputPipelineAnalyzer),

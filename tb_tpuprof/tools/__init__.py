@@ -5,6 +5,7 @@ from tb_tpuprof.tools.flame_graph.view import TOOL as FLAME_GRAPH
 from tb_tpuprof.tools.framework_op_stats.view import TOOL as FRAMEWORK_OP_STATS
 from tb_tpuprof.tools.graph_viewer.view import TOOL as GRAPH_VIEWER
 from tb_tpuprof.tools.hlo_stats.view import TOOL as HLO_STATS
+from tb_tpuprof.tools.inference_profile.view import TOOL as INFERENCE_PROFILE
 from tb_tpuprof.tools.input_pipeline_analyzer.view import TOOL as INPUT_PIPELINE_ANALYZER
 from tb_tpuprof.tools.kernel_stats.view import TOOL as KERNEL_STATS
 from tb_tpuprof.tools.megascale_stats.view import TOOL as MEGASCALE_STATS
@@ -22,6 +23,7 @@ from tb_tpuprof.tools.trace_viewer.view import TOOL as TRACE_VIEWER
 
 TOOLS: tuple[Tool, ...] = (
     OVERVIEW_PAGE,
+    INFERENCE_PROFILE,
     INPUT_PIPELINE_ANALYZER,
     TF_DATA_BOTTLENECK_ANALYSIS,
     TRACE_VIEWER,
@@ -36,8 +38,8 @@ TOOLS: tuple[Tool, ...] = (
     GRAPH_VIEWER,
     TPU_COMPATIBILITY,
     POD_VIEWER,
-    SAVED_PAGES,
     MEGASCALE_STATS,
+    SAVED_PAGES,
 )
 
 

@@ -168,6 +168,11 @@ HOT_STATS = (
     "region_type",
     "data_type",
     "shape",
+    "model_id",
+    "batch_size",
+    "batching_input_task_size",
+    "batch_size_after_padding",
+    "padding_amount",
 )
 # Stats that matter only in a trace with a plane of such a device.
 DEVICE_STATS = {

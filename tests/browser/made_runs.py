@@ -15,6 +15,7 @@ from tests.synthetic import PS_PER_US, Parts, PlaneWriter, TpuJob, tpu_hosts, tp
 from tests.synthetic_dcn import dcn_hosts
 from tests.synthetic_devices import kernels_xspace
 from tests.synthetic_pod import Pod, pod_hosts
+from tests.synthetic_serving import serving
 from tests.synthetic_torus import Slice, torus_hosts
 from tests.tools.test_memory_viewer import long_program
 
@@ -61,6 +62,7 @@ def _tpus(logs: Path) -> None:
     write_run(_folder(logs, "pods/pod"), pod_hosts(Pod(noise=0.02)))
     write_run(_folder(logs, "dcn/run"), dcn_hosts())
     write_run(_folder(logs, "pods/cube"), torus_hosts(Slice(late_host=9, late_from=2)))
+    write_run(_folder(logs, "serving/synthetic"), {"synthetic-server": serving().data})
 
 
 def _gpus(logs: Path) -> None:

@@ -113,7 +113,7 @@ def test_what_an_answer_lacks_is_optional() -> None:
     assert not lacking
 
 
-# Optional for runs that no golden holds: steps without that kind of time, captures without common steps,
+# Optional for runs that no golden holds: requests of unknown size, steps without that kind of time, captures without common steps,
 # GPUs that launched no kernel. The graph's table of hot operations as a whole is optional, and shares its columns.
 IN_EVERY_RECORDED_ANSWER = {
     *(
@@ -136,6 +136,7 @@ IN_EVERY_RECORDED_ANSWER = {
         for name in ("kernel_time_ps", "n_launches", "avg_kernel_ps", "tensor_core_fraction")
     ),
     *(f"graph_viewer: hot.{name}" for name in ("time_ps", "time_fraction", "n_occurrences")),
+    "inference_profile: sizes",
     "pod_viewer: n_steps",
     "pod_viewer: cores.idle_ps",
     "pod_viewer: steps.idle_ps",

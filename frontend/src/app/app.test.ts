@@ -95,5 +95,6 @@ describe('the view of a tool', () => {
       expect(viewOf(name)).toBe(generic);
     }
     expect(viewOf('kernel_stats')).not.toBe(generic);
+    expect(viewOf('inference_profile')).not.toBe(generic);
   });
 });

@@ -10,6 +10,8 @@ from tb_tpuprof.analysis.device.hardware import Hardware
 from tb_tpuprof.analysis.device.peaks import problem
 from tb_tpuprof.analysis.events.memo import compute_ahead
 from tb_tpuprof.analysis.events.nesting import parents
+from tb_tpuprof.analysis.inference.record import HostInference, host_inference
+from tb_tpuprof.analysis.inference.requests import has_requests
 from tb_tpuprof.analysis.input.tpu import waiting
 from tb_tpuprof.analysis.ops.category_sentence import OpCategories, host_categories
 from tb_tpuprof.analysis.ops.framework_calls import Call, framework_calls
@@ -36,7 +38,7 @@ class Summary:
     PyTorch's loader takes.
 
     The steps of `facts` separate waiting for input from idling as the input pipeline's analysis does
-    (`waiting`).
+    (`waiting`). `requests`: of an inference job, None without any.
     """
 
     facts: HostFacts
@@ -51,6 +53,7 @@ class Summary:
     roofs: Roofs
     loader: LoaderWait | None
     calls: tuple[Call, ...] = ()
+    requests: HostInference | None = None
 
     @property
     def host(self) -> str:
@@ -91,6 +94,7 @@ def summary(trace: Trace) -> Summary:
         roofs(trace),
         loader_wait(trace),
         framework_calls(trace),
+        host_inference(trace) if has_requests(trace) else None,
     )
 
 

@@ -10,6 +10,7 @@ from tb_tpuprof.analysis.device.hardware import Hardware
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Diagnosis
 from tb_tpuprof.analysis.events.frameworks import UNKNOWN
+from tb_tpuprof.analysis.inference.record import HostInference, summed
 from tb_tpuprof.analysis.ops.recommend import precision
 from tb_tpuprof.analysis.ops.stats import OpStats
 from tb_tpuprof.analysis.ops.utilization import Utilization, idle_fraction
@@ -30,6 +31,7 @@ from tb_tpuprof.tools.facts import (
 from tb_tpuprof.tools.overview_page.tables import ENVIRONMENT
 from tb_tpuprof.tools.payload import Scalar, Table
 from tb_tpuprof.tools.reasons import NO_STEPS
+from tb_tpuprof.tools.requests import REQUEST_SCALARS, request_scalars
 from tb_tpuprof.tools.spec import ScalarSpec
 from tb_tpuprof.tools.tiles import Tile, tiles
 from tb_tpuprof.tools.working import quotient
@@ -54,6 +56,12 @@ class Run:
     def steps(self) -> Steps:
         """The steps that all hosts have."""
         return self.facts.steps
+
+    @cached_property
+    def requests(self) -> HostInference | None:
+        """The requests of all hosts; None without any."""
+        parts = [part.requests for part in self.parts if part.requests is not None]
+        return summed(parts) if parts else None
 
     @cached_property
     def hardware(self) -> Hardware:
@@ -197,11 +205,14 @@ SCALARS = (
         "input_fraction",
     ),
     *fact_specs("device_busy_ps", "device_time_ps", "device_idle_fraction", is_optional=True),
+    *REQUEST_SCALARS,
     *_PAGE_SCALARS.values(),
 )
 TILES = tiles(
     "step_time_avg_ps",
     Tile("n_steps", least=1),
+    "latency_p50_ps",
+    "latency_p99_ps",
     "device_busy_ps",
     "device_idle_fraction",
     "input_fraction",
@@ -229,6 +240,8 @@ def scalars(run: Run) -> dict[str, Scalar]:
     result = fact_scalars(
         facts, "step_time_avg_ps", "step_time_sd_ps", "step_time_min_ps", "step_time_max_ps"
     )
+    if run.requests is not None:
+        result |= request_scalars(run.requests)
     if not len(run.steps) and facts.n_active:
         result |= fact_scalars(facts, "device_busy_ps", "device_time_ps")
     if kind == "TPU":

@@ -48,6 +48,7 @@ def verdict_of(
         links = [*_stage_links(job_finding, stage), *_host_links(run), *slow_steps, *_ops_links(run)]
         if not len(run.steps) and job_finding.category != "other":  # what idles shows on the timeline
             links = [*_ops_links(run), *links]
+        links = [*_request_links(run), *links]
         return Verdict(
             job_finding.level,
             job_finding.text,
@@ -57,7 +58,8 @@ def verdict_of(
         )
     top = why.top
     main = [_main_link(top, stage, run)] if top else []
-    links = [*main, *([] if step else _host_links(run)), *slow_steps, *_ops_links(run)]
+    requests = [] if step else _request_links(run)
+    links = [*main, *requests, *([] if step else _host_links(run)), *slow_steps, *_ops_links(run)]
     if not top and not step:
         links = [*_ops_links(run), *links]
     reasons = _reasons(top, stage, run) if top else job_finding.why
@@ -141,6 +143,11 @@ def _stage_links(job_finding: Finding, stage: SlowStage | None) -> Iterable[Next
 def _host_links(run: Run) -> Iterable[NextStep]:
     if not are_alike(run.hosts) and not run.facts.common.is_disjoint:
         yield NextStep("See what the slowest host does differently", "pod_viewer")
+
+
+def _request_links(run: Run) -> Iterable[NextStep]:
+    if run.requests is not None:
+        yield NextStep(f"See where a {run.requests.unit}'s time goes", "inference_profile")
 
 
 def _ops_links(run: Run) -> Iterable[NextStep]:

@@ -1,0 +1,1 @@
+"""The page of inference requests: latency, its parts, batches, prefill and decode."""

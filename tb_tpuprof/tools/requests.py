@@ -1,0 +1,110 @@
+"""The numbers of an inference job's requests: the same on every page that shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tb_tpuprof.analysis.inference.latency import Percentile, Throughput, percentiles, throughput
+from tb_tpuprof.analysis.inference.record import HostInference
+from tb_tpuprof.tools.payload import Scalar
+from tb_tpuprof.tools.spec import Number, ScalarSpec, fill_scalars
+from tb_tpuprof.tools.working import quotient
+from tb_tpuprof.units import format_time, three_digits
+
+REQUEST_SCALARS = (
+    ScalarSpec(
+        "n_requests",
+        "Requests",
+        "count",
+        "Number of requests in the trace; of an engine that marks forward passes, the number of these",
+        is_optional=True,
+    ),
+    ScalarSpec(
+        "latency_p50_ps",
+        "Latency p50",
+        "ps",
+        "Half of the requests take at most this long, from their start to their end or to the end of their "
+        "last work on a device",
+        is_optional=True,
+        formula="latency of the request at rank ⌈0.5 × n⌉",
+    ),
+    ScalarSpec(
+        "latency_p99_ps",
+        "Latency p99",
+        "ps",
+        "99 of 100 requests take at most this long; known from 100 requests on",
+        is_optional=True,
+        formula="latency of the request at rank ⌈0.99 × n⌉",
+    ),
+)
+_PLURALS = {"request": "requests", "pass": "passes", "batch": "batches"}
+
+
+def unit_word(found: HostInference, n: int) -> str:
+    """What `n` rows are: `request`, `passes` …"""
+    return found.unit if n == 1 else _PLURALS[found.unit]
+
+
+def counted(found: HostInference, n: int) -> str:
+    """`1,200 requests`."""
+    return f"{n:,} {unit_word(found, n)}"
+
+
+def too_few(found: HostInference, one: Percentile) -> str:
+    """Why a percentile is not given."""
+    few = f"there is 1 {found.unit}" if len(found) == 1 else f"there are {counted(found, len(found))}"
+    return f"{few}, and {one.name} takes at least {one.least:,}"
+
+
+def throughput_of(found: HostInference) -> Throughput | None:
+    """The throughput of all hosts together: each by its own clock, summed. None without requests."""
+    parts = [
+        throughput(found.start_ps[rows], found.latency_ps[rows])
+        for host in np.unique(found.host).tolist()
+        for rows in (np.flatnonzero(found.host == host),)
+    ]
+    if not parts:
+        return None
+    return Throughput(
+        sum(part.per_s for part in parts),
+        max(part.span_ps for part in parts),
+        sum(part.peak_per_s for part in parts) if all(part.peak_per_s >= 0 for part in parts) else -1,
+        sum(part.mean_in_progress for part in parts),
+        sum(part.max_in_progress for part in parts),
+    )
+
+
+def request_scalars(found: HostInference) -> dict[str, Scalar]:
+    """REQUEST_SCALARS of some requests; none if there are no requests."""
+    if not len(found):
+        return {}
+    by_name = {one.name: one for one in percentiles(found.latency_ps)}
+    flow = throughput_of(found)
+    batches = f" and {len(found.batches):,} batches" if len(found.batches) else ""
+    span = f"in {format_time(flow.span_ps)}{batches}" if flow else ""
+    mean = f"average {format_time(float(found.latency_ps.mean()))}"
+    longest = f"max {format_time(int(found.latency_ps.max()))}"
+    median = by_name["p50"].latency_ps
+    times = f"{three_digits(by_name['p99'].latency_ps / median)} times p50 · " if median > 0 else ""
+    return fill_scalars(
+        REQUEST_SCALARS,
+        {
+            "n_requests": Number(len(found), span, unit_word(found, 2).capitalize()),
+            "latency_p50_ps": _percentile(found, by_name["p50"], mean),
+            "latency_p99_ps": _percentile(found, by_name["p99"], f"{times}{longest}"),
+        },
+    )
+
+
+def _percentile(found: HostInference, one: Percentile, note: str) -> Number:
+    if one.row < 0:
+        return Number(None, too_few(found, one))
+    return Number(one.latency_ps, note)
+
+
+def mean_working(values: Sequence[int]) -> str:
+    """`sum ÷ number = mean` of times."""
+    total = float(np.sum(np.array(values, np.float64)))
+    return quotient((total, len(values)), ("ps", "count"), total / len(values), "ps") if len(values) else ""

@@ -1,0 +1,110 @@
+import numpy as np
+import pytest
+
+from tb_tpuprof.analysis.inference.limits import padding_of
+from tb_tpuprof.analysis.inference.record import Batches, HostInference, host_inference, summed
+from tests.analysis.inference.serving import server
+from tests.builders import PS, DrawnPlane, build, event
+
+
+def patterns(found: HostInference) -> list[str | None]:
+    return [found.patterns[i] if i >= 0 else None for i in found.pattern.tolist()]
+
+
+def test_shapes_copied_to_the_device_or_else_the_longest_program() -> None:
+    copies = [
+        event("tpu::System::TransferToDevice", 5, 2, shape="f32[8,4]"),
+        event("tpu::System::TransferToDevice", 8, 2, shape="s32[8]"),
+        event("tpu::System::TransferToDevice", 105, 2, shape="s32[8]"),
+        event("tpu::System::TransferToDevice", 108, 2, shape="f32[8,4]"),
+        event("tpu::System::TransferToDevice", 205, 2, shape="f32[1,4]"),
+        event("tpu::System::TransferFromDevice", 340, 2, shape="f32[9]"),
+    ]
+    lines = {"main": [event("predict", 100 * i, 60) for i in range(5)], "pool": copies}
+    modules = [event("jit_f(1)", 310, 5), event("jit_g(2)", 320, 9), event("jit_f(1)", 330, 3)]
+    trace = build([DrawnPlane("/host:CPU", lines), DrawnPlane("/device:TPU:0", {"XLA Modules": modules})])
+    both = "f32[8,4], s32[8]"
+    assert patterns(host_inference(trace)) == [both, both, "f32[1,4]", "jit_g(2)", None]
+
+
+def test_many_shapes_are_cut_off() -> None:
+    copies = [event("DevicePut", 3 * i, 1, shape=f"f32[{i}]") for i in range(6)]
+    trace = build([DrawnPlane("/host:CPU", {"main": [event("predict", 0, 60)], "pool": copies})])
+    assert patterns(host_inference(trace)) == ["f32[0], f32[1], f32[2], f32[3] and 2 more"]
+
+
+def test_sizes_and_models_of_requests() -> None:
+    lines = {
+        "main": [
+            event("predict", 0, 10, batch_size=3),
+            event("serve 7", 20, 10, model_id=5),
+            event("serve 8", 40, 10),
+            event("decode_input", 42, 3, batch_size=9),
+            event("predict", 60, 10, batch_size=-4),
+            event("predict", 80, 10, batch_size=2**41),
+        ]
+    }
+    found = host_inference(build([DrawnPlane("/host:CPU", lines)]))
+    assert found.size.tolist() == [3, -1, 9, -1, -1]
+    assert [found.models[i] for i in found.model.tolist()] == ["predict", "5", "serve", "predict", "predict"]
+
+
+def test_devices_work_between_the_first_request_and_the_last() -> None:
+    modules = [event("jit_f(1)", 0, 20), event("jit_f(1)", 30, 10), event("jit_f(1)", 75, 40)]
+    lines = {"main": [event("predict", 10, 40), event("predict", 70, 30)]}
+    trace = build([DrawnPlane("/host:CPU", lines), DrawnPlane("/device:TPU:0", {"XLA Modules": modules})])
+    found = host_inference(trace)
+    # Work that began before the first request is nobody's.
+    assert (found.span_ps, found.busy_ps, found.unassigned_ps) == (90 * PS, 45 * PS, 10 * PS)
+    assert found.device_kind == "TPU"
+
+
+def test_hosts_are_joined_by_their_names() -> None:
+    other = build([DrawnPlane("/host:CPU", {"main": [event("answer", 0, 10), event("cat:1", 20, 5)]})])
+    both = summed([host_inference(one) for one in (server(), other, server())])
+    assert both.models == ("answer", "cat:1", "dog:2")
+    assert [both.models[i] for i in both.model.tolist()] == [
+        "cat:1", "cat:1", "dog:2", "answer", "cat:1", "cat:1", "dog:2",
+    ]  # fmt: skip
+    assert both.batch.tolist() == [0, 0, 1, -1, 2, 2, 3]
+    assert both.host.tolist() == [0, 0, 0, 1, 2, 2, 2]
+    assert both.batches.host.tolist() == [0, 0, 2, 2]
+    assert both.source == "a model server and annotations"
+    assert both.span_ps == (140 + 10 + 140) * PS
+
+
+def test_one_model_of_all() -> None:
+    found = host_inference(server())
+    dogs = found.of_model("dog:2")
+    assert (len(dogs), len(dogs.batches), dogs.batch.tolist()) == (1, 1, [0])
+    assert found.of_model("") is found
+    assert found.of_model("cow") is found
+
+
+def batches(*rows: tuple[int, int]) -> Batches:
+    size, padded = (np.array(column, np.int64) for column in zip(*rows, strict=True))
+    zero = np.zeros(len(rows), np.int64)
+    return Batches(zero, zero, zero, zero, size, padded, zero, zero, zero)
+
+
+def test_padding_and_the_size_that_would_save_most() -> None:
+    found = padding_of(batches((1, 1), (2, 4), (2, 4), (5, 8), (6, 8), (6, 8), (7, 8), (8, 8)))
+    assert found is not None
+    assert (found.n_slots, found.n_padding) == (49, 12)
+    # 2 × 2 slots of pairs, 3 of five, 2 × 2 of sixes, 1 of seven: the first of equals.
+    assert (found.worst_size, found.worst_padded, found.worst_share) == (2, 4, 4 / 12)
+    # Allowing 6 saves 3 × 2 slots, 2 saves 4, 7 saves 4, 5 saves 3.
+    assert found.better_size == 6
+    assert found.better_fraction == pytest.approx(6 / 43)
+
+
+def test_a_size_that_saves_less_than_a_tenth_is_not_named() -> None:
+    assert padding_of(batches((8, 10), *[(0, 1)] * 18)).better_size == 8  # type: ignore[union-attr]
+    assert padding_of(batches((8, 10), *[(0, 1)] * 19)).better_size == -1  # type: ignore[union-attr]
+
+
+def test_padding_is_unknown_without_sizes_and_none_without_padding() -> None:
+    assert padding_of(batches((-1, 8), (3, -1), (9, 8))) is None
+    found = padding_of(batches((4, 4), (8, 8)))
+    assert found is not None
+    assert (found.fraction, found.better_size) == (0.0, -1)

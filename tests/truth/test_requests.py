@@ -1,0 +1,92 @@
+"""Requests of real servers and predicting loops: latency, its parts and throughput against what each program
+measured of itself.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tb_tpuprof.analysis.inference.record import HostInference, host_inference
+from tb_tpuprof.analysis.inference.work import Part
+from tb_tpuprof.tools import get_tool
+from tests.truth.runner import Truth, profiled
+
+pytestmark = pytest.mark.slow
+PS = 1e12
+LATE_S = 0.0005  # between the program's clock and the annotation inside of it
+
+
+def found_in(truth: Truth) -> HostInference:
+    session = truth.session()
+    (host,) = session.hosts
+    return session.get(host_inference, host)
+
+
+def check_latency(truth: Truth, found: HostInference) -> None:
+    """Each request lasts as long as by the program's clock, which starts a little earlier and ends later."""
+    began, ended = (np.array(truth.facts[key]) for key in ("began_s", "ended_s"))
+    order = np.argsort(began, kind="stable")
+    began, ended = began[order], ended[order]
+    assert len(found) == len(began)
+    assert found.size.tolist() == np.array(truth.facts["size"])[order].tolist()
+    longer = (ended - began) - found.latency_ps / PS
+    # A thread may be put aside between its clock and its annotation: few are.
+    assert longer.min() >= -1e-5
+    assert np.quantile(longer, 0.9) <= LATE_S
+    assert (found.part_ps.sum(axis=1) == found.latency_ps).all()
+    gaps = np.diff(began) - np.diff(found.start_ps) / PS
+    assert np.median(np.abs(gaps)) <= LATE_S
+
+
+@pytest.mark.parametrize("n_threads", ["1", "2"])
+def test_a_jax_server(n_threads: str) -> None:
+    truth = profiled("serve_jax.py", n_threads)
+    found = found_in(truth)
+    check_latency(truth, found)
+    facts = {key: np.array(values) for key, values in truth.facts.items()}
+    order = np.argsort(facts["began_s"], kind="stable")
+    decode = (facts["decoded_s"] - facts["began_s"])[order]
+    waited = (facts["done_s"] - facts["decoded_s"])[order]
+    encode = (facts["ended_s"] - facts["done_s"])[order]
+    part = found.part_ps / PS
+    # What is decoded before the call, and encoded after it, is the host's.
+    assert np.median(np.abs(part[:, Part.HOST_BEFORE] - decode)) <= 0.1 * np.median(decode) + LATE_S
+    assert np.median(np.abs(part[:, Part.HOST_AFTER] - encode)) <= 0.1 * np.median(encode) + LATE_S
+    rest = part[:, [Part.WAIT, Part.QUEUE, Part.HOST_RUNTIME, Part.TO_DEVICE, Part.TO_HOST, Part.DEVICE]]
+    assert np.median(np.abs(rest.sum(axis=1) - waited)) <= 0.1 * np.median(waited) + LATE_S
+    # Between call and result, the model runs most of the time.
+    assert np.median(part[:, Part.DEVICE] / waited) >= 0.6
+    payload = get_tool("inference_profile").run(truth.session(), None, {})
+    span = facts["ended_s"].max() - facts["began_s"].min()
+    assert payload.scalars["requests_per_s"].value == pytest.approx(len(found) / span, rel=0.02)
+    in_progress = (facts["ended_s"] - facts["began_s"]).sum() / span
+    assert payload.scalars["mean_in_progress"].value == pytest.approx(in_progress, rel=0.05)
+    at = sorted(facts["ended_s"] - facts["began_s"])[(len(found) + 1) // 2 - 1]
+    assert float(payload.scalars["latency_p50_ps"].value or 0) / PS == pytest.approx(at, rel=0.05)
+
+
+def test_annotated_calls_of_tensorflow() -> None:
+    truth = profiled("predict_tf.py", "annotated", packages=("tensorflow",))
+    check_latency(truth, found_in(truth))
+
+
+def test_calls_of_a_function_that_serves() -> None:
+    truth = profiled("predict_tf.py", "function", packages=("tensorflow",))
+    found = found_in(truth)
+    whole = np.array(truth.facts["ended_s"]) - np.array(truth.facts["began_s"])
+    assert len(found) == len(whole)
+    # The function's event excludes making its input and reading its result.
+    assert (found.latency_ps / PS <= whole + 1e-5).all()
+    assert np.median(found.latency_ps / PS / whole) >= 0.7
+    assert found.models == ("serve",)
+
+
+def test_batches_of_keras() -> None:
+    truth = profiled("predict_tf.py", "keras", packages=("keras", "tensorflow"))
+    found = found_in(truth)
+    whole = np.array(truth.facts["ended_s"]) - np.array(truth.facts["began_s"])
+    assert len(found) == len(whole)
+    assert (found.latency_ps / PS <= whole + 1e-5).all()
+    assert found.models == ("one_step_on_data_distributed",)
+    assert float(found.part_ps[:, Part.DEVICE].sum()) / float(found.latency_ps.sum()) >= 0.3

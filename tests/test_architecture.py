@@ -43,6 +43,7 @@ ORDERS = {
         "tf_data",
         "input",
         "pod",
+        "comm",
         "diagnosis",
         "flame",
         "overview",

@@ -16,7 +16,7 @@ try:
         raise ImportError("TPUPROF_PLAIN is set")
     from tb_tpuprof.native.compiled.calling import charged, contexts, own_times, repeats, stretches, summed_up
     from tb_tpuprof.native.compiled.interning import alike, intern, joined
-    from tb_tpuprof.native.compiled.intervals import enclose, flood, lanes, nest, relabel
+    from tb_tpuprof.native.compiled.intervals import enclose, ending_first, flood, lanes, nest, relabel
     from tb_tpuprof.native.compiled.json_events import scan
     from tb_tpuprof.native.compiled.numbering import number, split
     from tb_tpuprof.native.compiled.packing import BoxStyles, packed
@@ -49,7 +49,7 @@ try:
 except (ImportError, AttributeError):
     # AttributeError if Cython is installed: it then replaces the C library's modules without their functions.
     from tb_tpuprof.native.plain.calling import charged, contexts, own_times, repeats, stretches, summed_up
-    from tb_tpuprof.native.plain.intervals import enclose, flood, lanes, nest, relabel
+    from tb_tpuprof.native.plain.intervals import enclose, ending_first, flood, lanes, nest, relabel
     from tb_tpuprof.native.plain.json_events import scan
     from tb_tpuprof.native.plain.numbering import number, split
     from tb_tpuprof.native.plain.packing import BoxStyles, packed
@@ -94,6 +94,7 @@ __all__ = [
     "classes_of",
     "contexts",
     "enclose",
+    "ending_first",
     "extremes",
     "fields",
     "find_ids",

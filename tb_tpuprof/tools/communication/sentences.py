@@ -1,0 +1,127 @@
+"""What exposed communication costs, what it is made of, and what hiding it could save, in sentences."""
+
+from __future__ import annotations
+
+from tb_tpuprof.analysis.comm.activity import Traffic
+from tb_tpuprof.analysis.comm.join import Comm, OpTimes
+from tb_tpuprof.tools.communication.tables import is_whole, last_text, unit_word
+from tb_tpuprof.tools.payload import NextStep, Subject, Verdict
+from tb_tpuprof.units import format_fraction, format_time
+
+_BAD, _WARN, _WORTH_A_WORD = 0.1, 0.03, 0.01
+_MOST = 0.5  # of the exposed time
+_MUCH_WAITING = 0.1
+_SUBJECTS = {
+    Traffic.DEVICES: ("Exposed communication", "costs"),
+    Traffic.HOST: ("Exposed copies to and from the host", "cost"),
+    Traffic.LOCAL: ("Exposed copies within the device", "cost"),
+}
+
+
+class Costs:
+    """The numbers that the verdict and the tiles share, as means per step and device."""
+
+    def __init__(self, comm: Comm) -> None:
+        self.by_traffic = comm.exposed_ps.mean(axis=(0, 1))
+        self.exposed_ps = float(self.by_traffic.sum())
+        self.hidden_ps = float(comm.hidden_ps.sum(axis=2).mean())
+        self.step_ps = float(comm.total_ps.mean())
+        self.gain_ps = float(comm.gain_ps.mean())
+        self.waiting_ps = float(comm.waiting_ps.mean())
+        self.free_ps = float(comm.compute_ps.mean()) - self.hidden_ps
+
+    @property
+    def moved_ps(self) -> float:
+        """All communication."""
+        return self.exposed_ps + self.hidden_ps
+
+    @property
+    def exposed_fraction(self) -> float:
+        """Of the step."""
+        return self.exposed_ps / self.step_ps if self.step_ps else 0.0
+
+    @property
+    def gain_fraction(self) -> float:
+        """Of the step."""
+        return self.gain_ps / self.step_ps if self.step_ps else 0.0
+
+    @property
+    def traffic(self) -> Traffic:
+        """The kind of traffic that is exposed most; between devices unless another has more than half."""
+        largest = Traffic(int(self.by_traffic.argmax()))
+        return largest if self.by_traffic[largest] > _MOST * self.exposed_ps else Traffic.DEVICES
+
+
+def verdict(comm: Comm) -> Verdict:
+    """What a step pays for communication that nothing hides."""
+    costs = Costs(comm)
+    base = "of the capture" if is_whole(comm) else "of each step"
+    share = format_fraction(costs.exposed_fraction)
+    if costs.exposed_fraction < _WORTH_A_WORD:
+        hidden = format_fraction(costs.hidden_ps / costs.moved_ps) if costs.moved_ps else "0%"
+        text = (
+            f"Communication costs almost nothing: {format_time(costs.exposed_ps)} ({share}) {base} "
+            f"{'is' if costs.exposed_ps else 'are'} exposed, and compute hides {hidden} of it."
+        )
+        return Verdict("good", text, "", (), _links(comm))
+    subject, costs_word = _SUBJECTS[costs.traffic]
+    gain = format_fraction(costs.gain_fraction)
+    saving = f"save at most {gain}" if costs.gain_fraction >= 0.0005 else "save almost nothing"
+    text = (
+        f"{subject} {costs_word} {format_time(costs.exposed_ps)} ({share}) {base}; hiding "
+        f"{'it' if costs_word == 'costs' else 'them'} fully would {saving}."
+    )
+    level = "bad" if costs.exposed_fraction >= _BAD else "warn" if costs.exposed_fraction >= _WARN else "good"
+    details = tuple(sentence for sentence in (_top(comm, costs), _limits(comm, costs), _wait(comm)) if sentence)
+    top = comm.ops[0]
+    subjects = (Subject("ops", "op", top.op.name, {"exposed_ps": top.exposed_ps}),)
+    return Verdict(level, text, "collective", details, _links(comm), subjects)
+
+
+def _top(comm: Comm, costs: Costs) -> str:
+    """The operation that is exposed most, and why."""
+    top = comm.ops[0]
+    share = format_fraction(top.exposed_ps / costs.exposed_ps)
+    amount = f"{share} of it is" if len(comm.ops) > 1 else "All of it is"
+    return f"{amount} `{top.op.name}`: {_why(comm, top)}."
+
+
+def _why(comm: Comm, top: OpTimes) -> str:
+    hidden = top.hidden_ps / top.total_ps if top.total_ps else 0.0
+    if not top.op.is_async and comm.pod.kind == "TPU":
+        return "it is not asynchronous, so its core does nothing else meanwhile"
+    if hidden < _WORTH_A_WORD:
+        return "nothing is computed while it runs"
+    return f"compute hides only {format_fraction(hidden)} of it"
+
+
+def _limits(comm: Comm, costs: Costs) -> str:
+    """What keeps the saving below the exposed time: too little compute."""
+    if costs.gain_ps >= costs.exposed_ps - costs.waiting_ps - 0.001 * costs.step_ps:
+        return ""
+    where = "in the capture" if is_whole(comm) else "per step"
+    return (
+        f"There is not enough compute to hide it behind: {format_time(costs.free_ps)} {where} computes while "
+        f"nothing is in flight, and {format_time(costs.exposed_ps)} is exposed."
+    )
+
+
+def _wait(comm: Comm) -> str:
+    """How much of it is waiting for others, which hiding does not remove."""
+    costs = Costs(comm)
+    if costs.waiting_ps < _MUCH_WAITING * costs.exposed_ps:
+        return ""
+    waits = max((one.pod for one in comm.ops if one.pod), key=lambda one: one.wait_ps, default=None)
+    last = last_text(comm, waits) if waits else ""
+    whom = f"mostly for {last.partition(' (')[0]}" if last else f"for the last {unit_word(comm)} to arrive"
+    return (
+        f"Of the {format_time(costs.exposed_ps)}, {format_time(costs.waiting_ps)} is waiting, {whom}, which "
+        "hiding does not remove."
+    )
+
+
+def _links(comm: Comm) -> tuple[NextStep, ...]:
+    look = NextStep("See it in the trace viewer, on the lines Exposed communication", "trace_viewer")
+    waits = float(comm.waiting_ps.mean()) > _WORTH_A_WORD * float(comm.total_ps.mean())
+    compare = (NextStep(f"Compare the {unit_word(comm)}s in the pod viewer", "pod_viewer"),) if waits else ()
+    return (look, *compare)

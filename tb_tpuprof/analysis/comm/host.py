@@ -13,9 +13,10 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.comm.activity import N_TRAFFIC, Activity, CommOp
 from tb_tpuprof.analysis.comm.cpu import cpu_activities
 from tb_tpuprof.analysis.comm.exposure import EXPOSED_TO, HIDDEN_FROM, Exposure, coverage, exposure
-from tb_tpuprof.analysis.comm.gpu import gpu_activities
+from tb_tpuprof.analysis.comm.gpu import gpu_activities, moves_data
 from tb_tpuprof.analysis.comm.tpu import tpu_activity, tpu_ops
 from tb_tpuprof.analysis.events.memo import once
+from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.pod.host import PodCore, PodHost, pod_host
 from tb_tpuprof.analysis.steps.device_spans import device_spans
 from tb_tpuprof.trace.trace import Trace
@@ -93,6 +94,20 @@ def comm_devices(trace: Trace) -> Devices:
         for times in (host.steps.start_ps, host.steps.duration_ps)
     )
     return Devices(host.kind, cores, activities, ops, begin, total)
+
+
+def comm_between(trace: Trace) -> CommHost | None:
+    """The communication of a host whose devices exchange data, or copy it asynchronously; None for any other,
+    such as one that only copies to a GPU and back.
+    """
+    roles = planes(trace)
+    if roles.hardware == "TPU":
+        communicates = bool(tpu_ops(trace).ops)
+    elif roles.hardware == "GPU":
+        communicates = bool(moves_data(trace)[0].any())
+    else:
+        communicates = bool(cpu_activities(trace)[2])
+    return comm_host(trace) if communicates else None
 
 
 @once

@@ -26,7 +26,7 @@ from tb_tpuprof.analysis.events.host_offload import matched, names_host_memory
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.planes import ASYNC_OP_LINE, OP_LINE, lines_named, planes
 from tb_tpuprof.analysis.ops.hlo_times import CONTAINERS
-from tb_tpuprof.analysis.pod.parts import Part, part_of_op
+from tb_tpuprof.analysis.pod.parts import COLLECTIVES, Part, part_of_op
 from tb_tpuprof.analysis.pod.transfers import kind_of
 from tb_tpuprof.analysis.steps.device_spans import DeviceSpans
 from tb_tpuprof.errors import ProfilerError
@@ -71,8 +71,15 @@ def tpu_ops(trace: Trace) -> TpuOps:
     n = len(trace.metadata)
     role, op = np.zeros(n, np.uint8), np.full(n, -1, np.int64)
     category = trace.metadata_stats.dense_texts("hlo_category", n)
+    rows = np.flatnonzero(np.isin(trace.metadata["plane"], planes(trace).tensor_cores))
+    # Programs may have 100,000 operations: only those whose category leaves it open are looked at by name.
+    texts, position = np.unique(category[rows], return_inverse=True)
+    plain = [trace.strings.get(int(i)) for i in texts.tolist()]
+    role_of_text = [Role.NEITHER if _is_open(text) else _role(text, "") for text in plain]
+    role[rows] = np.array(role_of_text, np.uint8)[position.reshape(-1)]
+    is_open = np.array([_is_open(text) for text in plain], np.bool_)[position.reshape(-1)]
     named = _Named(trace)
-    names = named.instructions(np.flatnonzero(np.isin(trace.metadata["plane"], planes(trace).tensor_cores)))
+    names = named.instructions(rows[is_open])
     for row, name in names.items():
         text = trace.strings.get(int(category[row]))
         role[row] = _role(text, name)
@@ -86,6 +93,11 @@ def tpu_ops(trace: Trace) -> TpuOps:
         else:
             op[row] = named.code(row, names[row], trace.strings.get(int(category[row])))
     return TpuOps(role, op, named.ops())
+
+
+def _is_open(category: str) -> bool:
+    """Whether an operation's category does not decide its role: the name does."""
+    return not category or category.startswith(("async", *COLLECTIVES, "send", "recv")) or "-" in category
 
 
 def _role(category: str, name: str) -> Role:

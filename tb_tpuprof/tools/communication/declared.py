@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tb_tpuprof.tools.base import Param
+from tb_tpuprof.tools.comm_costs import EXPOSED_SHARE
 from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, number, text
 from tb_tpuprof.tools.tiles import Tile, tiles
 
@@ -146,13 +147,7 @@ SCALARS = (
         f"{EXPOSED_TEXT}, {_MEAN}",
         formula="time in which data moves − the part of it in which the device computes",
     ),
-    ScalarSpec(
-        "exposed_fraction",
-        "Exposed share",
-        "fraction",
-        "Exposed communication compared with the step",
-        formula="Σ exposed ÷ Σ step time",
-    ),
+    EXPOSED_SHARE,
     ScalarSpec(
         "hidden_fraction",
         "Hidden behind compute",

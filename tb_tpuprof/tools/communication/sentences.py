@@ -4,52 +4,18 @@ from __future__ import annotations
 
 from tb_tpuprof.analysis.comm.activity import Traffic
 from tb_tpuprof.analysis.comm.join import Comm, OpTimes
-from tb_tpuprof.tools.communication.tables import is_whole, last_text, unit_word
+from tb_tpuprof.tools.comm_costs import Costs, is_whole
+from tb_tpuprof.tools.communication.tables import last_text, unit_word
 from tb_tpuprof.tools.payload import NextStep, Subject, Verdict
 from tb_tpuprof.units import format_fraction, format_time
 
 _BAD, _WARN, _WORTH_A_WORD = 0.1, 0.03, 0.01
-_MOST = 0.5  # of the exposed time
 _MUCH_WAITING = 0.1
 _SUBJECTS = {
     Traffic.DEVICES: ("Exposed communication", "costs"),
     Traffic.HOST: ("Exposed copies to and from the host", "cost"),
     Traffic.LOCAL: ("Exposed copies within the device", "cost"),
 }
-
-
-class Costs:
-    """The numbers that the verdict and the tiles share, as means per step and device."""
-
-    def __init__(self, comm: Comm) -> None:
-        self.by_traffic = comm.exposed_ps.mean(axis=(0, 1))
-        self.exposed_ps = float(self.by_traffic.sum())
-        self.hidden_ps = float(comm.hidden_ps.sum(axis=2).mean())
-        self.step_ps = float(comm.total_ps.mean())
-        self.gain_ps = float(comm.gain_ps.mean())
-        self.waiting_ps = float(comm.waiting_ps.mean())
-        self.free_ps = float(comm.compute_ps.mean()) - self.hidden_ps
-
-    @property
-    def moved_ps(self) -> float:
-        """All communication."""
-        return self.exposed_ps + self.hidden_ps
-
-    @property
-    def exposed_fraction(self) -> float:
-        """Of the step."""
-        return self.exposed_ps / self.step_ps if self.step_ps else 0.0
-
-    @property
-    def gain_fraction(self) -> float:
-        """Of the step."""
-        return self.gain_ps / self.step_ps if self.step_ps else 0.0
-
-    @property
-    def traffic(self) -> Traffic:
-        """The kind of traffic that is exposed most; between devices unless another has more than half."""
-        largest = Traffic(int(self.by_traffic.argmax()))
-        return largest if self.by_traffic[largest] > _MOST * self.exposed_ps else Traffic.DEVICES
 
 
 def verdict(comm: Comm) -> Verdict:

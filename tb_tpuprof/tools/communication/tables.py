@@ -10,7 +10,7 @@ from tb_tpuprof.analysis.comm.activity import CommOp, Traffic
 from tb_tpuprof.analysis.comm.join import Comm, OpTimes
 from tb_tpuprof.analysis.comm.picture import Boxes
 from tb_tpuprof.analysis.pod.collectives import Collective
-from tb_tpuprof.analysis.pod.host import WHOLE
+from tb_tpuprof.tools.comm_costs import is_whole
 from tb_tpuprof.tools.communication import declared
 from tb_tpuprof.tools.core_names import core_name, count, unit_of
 from tb_tpuprof.tools.payload import Table
@@ -23,11 +23,6 @@ TRAFFIC_TEXTS = {
     Traffic.LOCAL: "within the device",
 }
 _LOWER_BOUND = "bandwidth is a lower bound: from its start to its done"
-
-
-def is_whole(comm: Comm) -> bool:
-    """Whether the run has no steps, so that the whole capture stands for one."""
-    return comm.step_names == (WHOLE,)
 
 
 def device_name(comm: Comm, device: int) -> str:

@@ -7,21 +7,21 @@ from __future__ import annotations
 import numpy as np
 
 from tb_tpuprof.analysis.comm.activity import Traffic
-from tb_tpuprof.analysis.comm.host import CommHost, comm_devices, comm_host
-from tb_tpuprof.analysis.comm.join import Comm, join_comm
+from tb_tpuprof.analysis.comm.host import comm_devices, comm_host
+from tb_tpuprof.analysis.comm.join import Comm
 from tb_tpuprof.analysis.comm.picture import picture
 from tb_tpuprof.analysis.steps.clocks import clock_marks
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Availability, Params, Question
 from tb_tpuprof.tools.clocks import Clocks, clocks_of
+from tb_tpuprof.tools.comm_costs import EXPOSED_SHARE, Costs, exposed_share, is_whole, joined_comm
 from tb_tpuprof.tools.communication import declared
-from tb_tpuprof.tools.communication.sentences import Costs, verdict
+from tb_tpuprof.tools.communication.sentences import verdict
 from tb_tpuprof.tools.communication.tables import (
     boxes_table,
     device_name,
     devices_table,
-    is_whole,
     ops_table,
     steps_table,
     unit_word,
@@ -93,7 +93,7 @@ def _comm(session: Session, hosts: tuple[str, ...]) -> tuple[Comm, Clocks]:
     """The communication of the hosts. Raises ToolUnavailable if nothing moves data in common steps."""
     parts = session.map(comm_host, hosts)  # before the clocks, so that each host is read once
     clocks = clocks_of(session, hosts)
-    comm = joined(session, parts, clocks)
+    comm = joined_comm(session, parts, clocks)
     if not comm.has_traffic:
         is_apart = comm.pod.is_disjoint
         raise ToolUnavailable(
@@ -102,11 +102,6 @@ def _comm(session: Session, hosts: tuple[str, ...]) -> tuple[Comm, Clocks]:
             "Capture all hosts at the same time." if is_apart else _REMEDY,
         )
     return comm, clocks
-
-
-def joined(session: Session, parts: list[CommHost], clocks: Clocks) -> Comm:
-    """The communication of these hosts; the last one is kept."""
-    return session.joined.get("communication", parts, lambda: join_comm(parts, clocks.correction_ns))
 
 
 def _scalars(comm: Comm) -> dict[str, Scalar]:
@@ -123,7 +118,7 @@ def _scalars(comm: Comm) -> dict[str, Scalar]:
         else ""
     )
     best = f"at best, instead of {format_time(costs.step_ps)}"
-    return fill_scalars(
+    numbers = fill_scalars(
         declared.SCALARS,
         {
             "n_devices_compared": Number(len(comm.cores), comm.pod.device),
@@ -131,7 +126,6 @@ def _scalars(comm: Comm) -> dict[str, Scalar]:
                 0 if whole else len(comm.step_names), "none are marked" if whole else "that all hosts have"
             ),
             "exposed_ps": Number(costs.exposed_ps, f"{format_fraction(costs.exposed_fraction)} {base.partition(',')[0]}{span}"),
-            "exposed_fraction": Number(costs.exposed_fraction, base),
             "hidden_fraction": Number(
                 costs.hidden_ps / costs.moved_ps,
                 f"{format_time(costs.hidden_ps)} of {format_time(costs.moved_ps)} of communication",
@@ -155,6 +149,7 @@ def _scalars(comm: Comm) -> dict[str, Scalar]:
             "n_exposed_runs": Number(int(n_runs[:, 2].sum()), "in the whole trace"),
         },
     )
+    return {**numbers, EXPOSED_SHARE.name: exposed_share(comm)}
 
 
 def _bus(comm: Comm) -> Number:
@@ -203,7 +198,7 @@ def badge(session: Session) -> str:
     parts = session.known(comm_host, session.hosts)
     if not parts or (len(parts) > 1 and not session.known(clock_marks, session.hosts)):
         return ""
-    comm = joined(session, parts, clocks_of(session, session.hosts))
+    comm = joined_comm(session, parts, clocks_of(session, session.hosts))
     share = Costs(comm).exposed_fraction if comm.has_traffic else 0.0
     return f"{share * 100:.0f}%" if share >= 0.005 else ""
 

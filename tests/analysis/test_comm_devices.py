@@ -83,7 +83,7 @@ def test_tensor_cores_move_data_from_start_to_done() -> None:
     assert computing(second) == [(101, 180)]
     assert runs(third, devices.ops) == [("copy.1", 0, 5), ("copy.1", 110, 170)]
     by_name = {op.name: op for op in devices.ops}
-    assert by_name["all-gather.3"].transfers == (GATHERED.partition(" = ")[0][1:], GATHER.partition(" = ")[0][1:])
+    assert by_name["all-gather.3"].transfers == (GATHERED[1:], GATHER[1:])
     assert {name: (op.kind, op.traffic, op.is_async) for name, op in by_name.items()} == {
         "all-gather.3": ("all-gather", Traffic.DEVICES, True),
         "all-reduce.5": ("all-reduce", Traffic.DEVICES, False),

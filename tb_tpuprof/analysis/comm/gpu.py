@@ -10,12 +10,13 @@ host's memory, or within the device's. All other kernels, and filling memory, co
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.comm.activity import COPY, Activity, CommOp, Traffic, activity
 from tb_tpuprof.analysis.events.memo import once
-from tb_tpuprof.analysis.events.names import parse_op
 from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.events.stat_rows import distinct_codes, first_ints
 from tb_tpuprof.analysis.pod.comms import exchanges
@@ -27,12 +28,8 @@ from tb_tpuprof.trace.collectives import UNKNOWN_KIND, is_collective_kernel
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
-_TRAFFIC = {
-    "MemcpyHToD": Traffic.HOST,
-    "MemcpyDToH": Traffic.HOST,
-    "MemcpyHToH": Traffic.HOST,
-    "MemcpyDToD": Traffic.LOCAL,
-}
+# By the beginning of a copy's name: `MemcpyH2D`, `MemcpyHToD`, `Memcpy HtoD (Pinned -> Device)`.
+_COPY = re.compile(r"memcpy ?([hda])(?:2|to)([hda])", re.IGNORECASE)
 
 
 def gpu_activities(trace: Trace, host: PodHost) -> tuple[tuple[Activity, ...], tuple[CommOp, ...]]:
@@ -76,7 +73,10 @@ def op_named(name: str) -> CommOp:
     """The operation of a copy or collective kernel by its name alone."""
     if is_collective_kernel(name):
         return CommOp(name, kind_of(name) or UNKNOWN_KIND, Traffic.DEVICES)
-    return CommOp(name, COPY, _TRAFFIC.get(parse_op(name).type, Traffic.DEVICES))
+    ends = _COPY.match(name)
+    if ends is None:
+        return CommOp(name, COPY, Traffic.DEVICES)
+    return CommOp(name, COPY, Traffic.HOST if "h" in (ends[1] + ends[2]).lower() else Traffic.LOCAL)
 
 
 def spans_of_rows(trace: Trace, rows: Int64s) -> tuple[Int64s, Int64s]:

@@ -111,7 +111,7 @@ def _role(category: str, name: str) -> Role:
         return Role.STARTS if half[2] == "start" else Role.ENDS
     if _SEND_OR_RECEIVE.fullmatch(name) and part in (Part.SEND, Part.RECV):
         return Role.STARTS
-    if part in _MOVES or (not category and kind_of(name)):
+    if part in _MOVES or (not category and kind_of(name.partition(".")[0])):
         return Role.WHOLE
     return Role.COMPUTES if part in _COMPUTES else Role.WHOLE
 
@@ -152,7 +152,7 @@ class _Named:
         return self.index[base]
 
     def _op(self, row: int, base: str, name: str, category: str, opcode: str) -> CommOp:
-        kind = kind_of(category) or kind_of(opcode or name) or (UNKNOWN_KIND if "collective" in base else "")
+        kind = kind_of(category) or kind_of(opcode or name.partition(".")[0]) or (UNKNOWN_KIND if "collective" in base else "")
         if kind:
             return CommOp(base, kind, Traffic.DEVICES, bool(opcode), (self._event_name(row),))
         is_host = bool(names_host_memory(self.trace)[self.trace.metadata["name"][row]])

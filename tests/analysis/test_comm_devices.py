@@ -19,7 +19,11 @@ GATHERED = "%all-gather-done.4 = f32[8] all-gather-done(f32[8] %all-gather-start
 OFFLOAD = "%copy-start.1 = (f32[2]{0:S(5)}, f32[2], u32[]) copy-start(%p)"
 OFFLOADED = "%copy-done.1 = f32[2]{0:S(5)} copy-done((f32[2]) %copy-start.1)"
 SEND, SENT = "%send.7 = (f32[2]) send(%p)", "%send-done.9 = token[] send-done((f32[2]) %send.7)"
-FUSION, REDUCE, LOOP = "%fusion.1 = f32[8] fusion(%p)", "%all-reduce.5 = f32[8] all-reduce(%p)", "%while.2 = x"
+FUSION, REDUCE, LOOP = (
+    "%fusion.1 = f32[8] fusion(%p)",
+    "%all-reduce.5 = f32[8] all-reduce(%p)",
+    "%while.2 = x",
+)
 CATEGORIES = {
     GATHER: "all-gather",
     GATHERED: "all-gather",
@@ -41,14 +45,12 @@ def core(number: int, *ops: tuple[str, int, int], steps: tuple[int, ...] = (0, 1
     made = [event(name, start, end - start) for name, start, end in ops]
     made.sort(key=lambda one: (one.start_ps, -one.duration_ps))
     marks = [event(str(i), start, 100) for i, start in enumerate(steps)]
-    return DrawnPlane(
-        f"/device:TPU:{number}", {"Steps": marks, "XLA Ops": made}, metadata_stats=METADATA
-    )
+    return DrawnPlane(f"/device:TPU:{number}", {"Steps": marks, "XLA Ops": made}, metadata_stats=METADATA)
 
 
 def tpus() -> Trace:
-    """Core 0: an asynchronous gather that a fusion covers in part, in a loop; core 1: an all-reduce and a send;
-    core 2: a copy to the host without anything else, and one whose start was not captured.
+    """Core 0: an asynchronous gather that a fusion covers in part, in a loop; core 1: an all-reduce and a
+    send; core 2: a copy to the host without anything else, and one whose start was not captured.
     """
     return build(
         [
@@ -95,7 +97,8 @@ def test_tensor_cores_move_data_from_start_to_done() -> None:
 def sums(host: CommHost) -> dict[str, list[list[float]]]:
     """By device and step, in µs."""
     return {
-        name: (getattr(host, name).sum(axis=2) / PS).tolist() for name in ("hidden_ps", "partly_ps", "exposed_ps")
+        name: (getattr(host, name).sum(axis=2) / PS).tolist()
+        for name in ("hidden_ps", "partly_ps", "exposed_ps")
     }
 
 
@@ -185,7 +188,9 @@ GPU_TEXT = """
 
 
 def gpus(with_collectives: bool = True) -> Trace:
-    text = GPU_TEXT if with_collectives else GPU_TEXT.replace("nccl", "gemm").replace("MemcpyP2P", "MemcpyD2H")
+    text = (
+        GPU_TEXT if with_collectives else GPU_TEXT.replace("nccl", "gemm").replace("MemcpyP2P", "MemcpyD2H")
+    )
     names = ("gemm", "nccl") if with_collectives else ("gemm",)
     stats: dict[str, list[Stats]] = {}
     number = 0

@@ -29,8 +29,8 @@ N_TRAFFIC = len(Traffic)
 
 @dataclass(frozen=True)
 class CommOp:
-    """One operation that moves data. `name`: of the instruction, for an asynchronous one without `-start`; for
-    a GPU's copies and PyTorch's collectives the name of the event or the collective.
+    """One operation that moves data. `name`: of the instruction, for an asynchronous one without `-start`;
+    for a GPU's copies and PyTorch's collectives the name of the event or the collective.
 
     `transfers`: its names among the pod's transfers, the one that waits first. `is_async`: timed from its
     start to its done. `size_bytes`: of a copy, 0 if the trace does not state it.
@@ -59,8 +59,8 @@ class Activity:
 
 
 def activity(runs: tuple[Int64s, Int64s, Int64s, Int64s], compute: tuple[Int64s, Int64s]) -> Activity:
-    """The activity of a device. `runs`: starts, ends, operations and events; `compute`: starts and ends in any
-    order, which may overlap.
+    """The activity of a device. `runs`: starts, ends, operations and events; `compute`: starts and ends in
+    any order, which may overlap.
     """
     start, end, op, event = runs
     kept = np.flatnonzero(end > start)

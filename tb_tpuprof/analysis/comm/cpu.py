@@ -1,7 +1,7 @@
 """Devices of XLA:CPU: when each runs collectives, and when it computes.
 
-Several devices of one process are made of its threads; the runs of operations name the device. A collective is
-exposed unless the same device runs another operation at the same time.
+Several devices of one process are made of its threads; the runs of operations name the device. A collective
+is exposed unless the same device runs another operation at the same time.
 """
 
 from __future__ import annotations

@@ -38,9 +38,7 @@ def gpu_activities(trace: Trace, host: PodHost) -> tuple[tuple[Activity, ...], t
     ops: list[CommOp] = []
     events = [gpu_events(trace, plane) for plane in host.planes]
     steps = [step_rows(host.steps, groups(trace).group[moving].astype(np.int64)) for moving, _ in events]
-    in_steps = [
-        (moving[step >= 0], step[step >= 0]) for (moving, _), step in zip(events, steps, strict=True)
-    ]
+    in_steps = [(moving[step >= 0], step[step >= 0]) for (moving, _), step in zip(events, steps, strict=True)]
     transfers, transfer_of = exchanges(trace, in_steps)
     code_of_transfer = np.array(
         [

@@ -1,6 +1,6 @@
 """One host's devices: by step, how much of their communication is hidden and exposed, and by operation.
 
-    trace ──▶ CommHost: devices × steps, and a row for each device, step and operation
+trace ──▶ CommHost: devices × steps, and a row for each device, step and operation
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.comm.activity import N_TRAFFIC, Activity, CommOp
+from tb_tpuprof.analysis.comm.activity import N_TRAFFIC, Activity, CommOp, Traffic
 from tb_tpuprof.analysis.comm.cpu import cpu_activities
 from tb_tpuprof.analysis.comm.exposure import EXPOSED_TO, HIDDEN_FROM, Exposure, coverage, exposure
 from tb_tpuprof.analysis.comm.gpu import gpu_activities, moves_data
@@ -26,8 +26,9 @@ Int64s = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Devices:
-    """The devices of a host that can communicate: their names, what each does, and when its steps begin and how
-    long they last, int64[devices, steps] in ps. `kind`: TPU, GPU or CPU; `ops`: the operations that move data.
+    """The devices of a host that can communicate: their names, what each does, and when its steps begin and
+    how long they last, int64[devices, steps] in ps. `kind`: TPU, GPU or CPU; `ops`: the operations that move
+    data.
     """
 
     kind: str
@@ -56,8 +57,8 @@ class CommRows:
 
 @dataclass(frozen=True)
 class CommHost:
-    """The communication of one host. Arrays are int64[devices, steps] in ps, `exposed_ps` and `hidden_ps` also
-    by Traffic.
+    """The communication of one host. Arrays are int64[devices, steps] in ps, `exposed_ps` and `hidden_ps`
+    also by Traffic.
 
     Of `total_ps`, the device computes for `compute_ps`, during which `hidden_ps` are hidden; `exposed_ps` are
     not. `partly_ps`: of `hidden_ps`, that of runs with an exposed part, too. `n_runs`: by operation, runs in
@@ -118,7 +119,7 @@ def comm_host(trace: Trace) -> CommHost:
     shape = (len(devices.cores), n_steps, N_TRAFFIC)
     compute = np.zeros(shape[:2], np.int64)
     hidden, partly, exposed = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-    traffic = np.array([op.traffic for op in devices.ops] or [0], np.int64)
+    traffic = np.array([*(op.traffic for op in devices.ops), Traffic.DEVICES], np.int64)
     n_runs = np.zeros((len(devices.ops), 3), np.int64)
     parts: list[CommRows] = []
     for core, device in enumerate(devices.activities):

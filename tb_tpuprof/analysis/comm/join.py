@@ -234,4 +234,3 @@ def _times(op: CommOp, collective: Collective | None, values: list[float], n: in
     return OpTimes(
         op, hidden / n, exposed / n, elapsed / max(places, 1), runs / max(places, 1), covered, collective
     )
-

@@ -1,4 +1,4 @@
-"""A device's exposed communication as stretches on the timeline, by the times at which its events are drawn."""
+"""A device's exposed communication as stretches on the timeline, by the times that the timeline draws."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """One step of one device as boxes: its compute, its operations in lanes, and what is exposed of them.
 
-    Compute    ■■■■■■■■■■   ■■■■■■  ▒▒ all-reduce
-    Lane 1       ░░░░░░░▒▒▒                            hidden, then exposed
-    Exposed             ▬▬▬         ▬▬
+Compute    ■■■■■■■■■■   ■■■■■■  ▒▒ all-reduce
+Lane 1       ░░░░░░░▒▒▒                            hidden, then exposed
+Exposed             ▬▬▬         ▬▬
 """
 
 from __future__ import annotations
@@ -56,9 +56,7 @@ def picture(devices: Devices, core: int, step: int) -> Boxes:
     parts = [_compute_boxes(compute), *_run_boxes(kept, lane), _exposed_boxes(kept, finest)]
     box_lane, kind, op, start, end = (np.concatenate([part[i] for part in parts]) for i in range(5))
     box, _step, first, last = clipped(start, end, windows_of(np.array([begin]), np.array([total])))
-    return Boxes(
-        box_lane[box], tuple(kind[box].tolist()), op[box], first - begin, last - first, n_left_out
-    )
+    return Boxes(box_lane[box], tuple(kind[box].tolist()), op[box], first - begin, last - first, n_left_out)
 
 
 Part = tuple[Int64s, npt.NDArray[np.object_], Int64s, Int64s, Int64s]
@@ -83,8 +81,8 @@ def _longest(device: Activity, begin: int, end: int) -> tuple[npt.NDArray[np.int
 
 
 def _lanes(device: Activity, in_lane: npt.NDArray[np.bool_]) -> Int64s:
-    """0 for operations on the line of a TensorCore's compute; for all others the first lane that is free, from
-    1.
+    """0 for operations on the line of a TensorCore's compute; for all others the first lane that is free,
+    from 1.
     """
     lane = np.zeros(len(device.op), np.int64)
     rows = np.flatnonzero(in_lane[device.op]) if len(in_lane) else np.empty(0, np.intp)

@@ -5,10 +5,10 @@
     computes                         ├───────────┤
 
 An asynchronous operation lasts from the begin of its start to the end of its done; where the operations' line
-lacks these, its event on the line `Async XLA Ops` counts. A done whose start was not captured counts by itself.
-A collective, send or receive that is not asynchronous is exposed as a whole. A core computes while the
-innermost operation is any other one, except infeed, outfeed, transfers with the host, and loops and calls,
-which only run others.
+lacks these, its event on the line `Async XLA Ops` counts. A done whose start was not captured counts by
+itself. A collective, send or receive that is not asynchronous is exposed as a whole. A core computes while
+the innermost operation is any other one, except infeed, outfeed, transfers with the host, and loops and
+calls, which only run others.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class Role(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class TpuOps:
-    """By row of `metadata`: its role, and the operation that it is or is a half of (a code into `ops`, -1 none).
-    The halves of one asynchronous operation have the same code.
+    """By row of `metadata`: its role, and the operation that it is or is a half of (a code into `ops`, -1
+    none). The halves of one asynchronous operation have the same code.
     """
 
     role: npt.NDArray[np.uint8]
@@ -133,7 +133,9 @@ class _Named:
         full = zip(rows.tolist(), self.trace.metadata["name"][rows].tolist(), strict=True)
         texts = {row: self.trace.strings.get(text) for row, text in full}
         return {
-            row: (text if text.startswith("%") else self._event_name(row)).partition(" = ")[0].removeprefix("%")
+            row: (text if text.startswith("%") else self._event_name(row))
+            .partition(" = ")[0]
+            .removeprefix("%")
             for row, text in texts.items()
         }
 
@@ -152,7 +154,11 @@ class _Named:
         return self.index[base]
 
     def _op(self, row: int, base: str, name: str, category: str, opcode: str) -> CommOp:
-        kind = kind_of(category) or kind_of(opcode or name.partition(".")[0]) or (UNKNOWN_KIND if "collective" in base else "")
+        kind = (
+            kind_of(category)
+            or kind_of(opcode or name.partition(".")[0])
+            or (UNKNOWN_KIND if "collective" in base else "")
+        )
         if kind:
             return CommOp(base, kind, Traffic.DEVICES, bool(opcode), (self._event_name(row),))
         is_host = bool(names_host_memory(self.trace)[self.trace.metadata["name"][row]])

@@ -51,8 +51,8 @@ def union_ps(start: Int64s, end: Int64s) -> int:
 
 
 def union(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
-    """Starts and ends of the disjoint intervals that some intervals cover, ascending. Intervals that touch are
-    one.
+    """Starts and ends of the disjoint intervals that some intervals cover, ascending. Intervals that touch
+    are one.
     """
     if not len(start):
         return start, end

@@ -43,8 +43,8 @@ class Collective:
     `groups`: devices of the program that take part together, empty for all; `known_by`: the source of the
     groups. `n_seen`: the most participants of one group in this run; if it is 1, waiting is unknown.
     `ordinals`: for PyTorch, the places in a step of the alike operations that are counted together here.
-    `last_core`: the core that arrives last most often, in `last_fraction` of the steps in which others wait; -1
-    if nobody is seen to wait.
+    `last_core`: the core that arrives last most often, in `last_fraction` of the steps in which others wait;
+    -1 if nobody is seen to wait.
     """
 
     op: TransferOp

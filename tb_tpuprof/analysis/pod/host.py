@@ -84,8 +84,8 @@ class PodHost:
     others.
 
     `n_devices`: accelerators of the host; `cores` are those that ran something in these steps. `all_idle_ps`:
-    by step, the time in which none of them ran anything. `planes`: of the cores in the trace; `begin_ps`: when
-    each core's step begins, like `total_ps`.
+    by step, the time in which none of them ran anything. `planes`: of the cores in the trace; `begin_ps`:
+    when each core's step begins, like `total_ps`.
     """
 
     host: str

@@ -318,9 +318,7 @@ class _Transfers:
                 return tuple(tuple(device_of[row] for row in group) for group in groups), GroupsFrom.ENDS
         return (), GroupsFrom.NOTHING
 
-    def wait(
-        self, part_ps: Int64s, row_of: dict[int, int]
-    ) -> tuple[tuple[Collective, ...], Int64s, Floats]:
+    def wait(self, part_ps: Int64s, row_of: dict[int, int]) -> tuple[tuple[Collective, ...], Int64s, Floats]:
         """Separate waiting from transferring, in place in `part_ps`. Returns the collectives, longest first,
         the idle time in ps by which each core delayed others, and how long each waited in all of them.
 

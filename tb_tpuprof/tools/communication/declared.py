@@ -29,9 +29,10 @@ STEPS = TableSpec(
         number("waiting_ps", "Of it waiting", "ps", "Of the exposed time, waiting for other devices"),
         number("best_ps", "If fully hidden", "ps", "The shortest that the step can get by hiding alone"),
     ),
-    "A row for each step that all hosts have, means over the devices. Compute, hidden, partly hidden, exposed and "
-    "other add up to the step",
-    sentence="How much of each step the devices compute, hide communication and wait for it; mean over devices",
+    "A row for each step that all hosts have, means over the devices. Compute, hidden, partly hidden, exposed "
+    "and other add up to the step",
+    sentence="How much of each step the devices compute, hide communication, and wait for it; means over "
+    "devices",
 )
 OPS = TableSpec(
     "ops",
@@ -89,13 +90,20 @@ OPS = TableSpec(
             unknown="nobody is seen to wait for it",
         ),
         number("elapsed_ps", "Per run", "ps", "Mean time from its start to its end"),
-        number("n_per_step", "Runs per step", "count", "Mean number of runs per step and device that has any"),
-        number("n_hidden", "Runs hidden", "count", "Runs of the whole trace that compute covers for 90% or more"),
-        number("n_partly", "Runs partly hidden", "count", "Runs that compute covers for more than 10%, below 90%"),
+        number(
+            "n_per_step", "Runs per step", "count", "Mean number of runs per step and device that has any"
+        ),
+        number(
+            "n_hidden", "Runs hidden", "count", "Runs of the whole trace that compute covers for 90% or more"
+        ),
+        number(
+            "n_partly", "Runs partly hidden", "count", "Runs that compute covers for more than 10%, below 90%"
+        ),
         number("n_exposed", "Runs exposed", "count", "Runs that compute covers for at most 10%"),
         text("remark", "Remark", "Why a number is unknown or a bound", unknown="there is nothing to remark"),
     ),
-    "A row for each operation that moves data, the most exposed first. Hidden and exposed times add up to the page's",
+    "A row for each operation that moves data, the most exposed first. Hidden and exposed times add up to the "
+    "page's",
 )
 DEVICES = TableSpec(
     "devices",
@@ -117,9 +125,19 @@ BOXES = TableSpec(
     "boxes",
     "One step on one device",
     (
-        text("lane", "Lane", "Compute, a lane of operations that move data, or Exposed for all of them together"),
-        text("kind", "Kind", "compute, hidden, partly, exposed, or total for the exposed time of all operations"),
-        text("op", "Operation", "Name of the operation", unknown="compute and totals have no single operation"),
+        text(
+            "lane",
+            "Lane",
+            "Compute, a lane of operations that move data, or Exposed for all of them together",
+        ),
+        text(
+            "kind",
+            "Kind",
+            "compute, hidden, partly, exposed, or total for the exposed time of all operations",
+        ),
+        text(
+            "op", "Operation", "Name of the operation", unknown="compute and totals have no single operation"
+        ),
         number("start_ps", "Start", "ps", "From the step's start"),
         number("duration_ps", "Duration", "ps", "Of the box"),
     ),
@@ -158,18 +176,26 @@ SCALARS = (
     ),
     ScalarSpec("hidden_ps", "Hidden communication", "ps", f"{HIDDEN_TEXT}, {_MEAN}"),
     ScalarSpec(
-        "step_ps", "Mean step time", "ps", "Duration of a step, mean over all cores", is_optional=True,
+        "step_ps",
+        "Mean step time",
+        "ps",
+        "Duration of a step, mean over all cores",
+        is_optional=True,
         formula="Σ step time ÷ (cores × steps)",
     ),
     ScalarSpec(
-        "capture_span_ps", "Capture of a device", "ps", "From the first operation to the last", is_optional=True
+        "capture_span_ps",
+        "Capture of a device",
+        "ps",
+        "From the first operation to the last",
+        is_optional=True,
     ),
     ScalarSpec(
         "best_step_ps",
         "Step if fully hidden",
         "ps",
-        "The shortest that a step can get by hiding all communication behind compute: waiting for others stays, "
-        "and only compute that hides nothing yet can hide more",
+        "The shortest that a step can get by hiding all communication behind compute: waiting for others "
+        "stays, and only compute that hides nothing yet can hide more",
         formula="step time − min(exposed − waiting, compute − hidden)",
     ),
     ScalarSpec(
@@ -183,8 +209,9 @@ SCALARS = (
         "wait_ps",
         "Waiting for the last participant",
         "ps",
-        "Time in collectives beyond that of the fastest participant, mean per step and device, as in the pod viewer",
-        unknown="nothing is exchanged between several captured devices",
+        "Time in collectives beyond that of the fastest participant, mean per step and device, as in the pod "
+        "viewer",
+        unknown="the trace has no collective of a TPU or GPU whose participants were captured",
     ),
     ScalarSpec(
         "bus_bytes_per_s",
@@ -194,13 +221,23 @@ SCALARS = (
         formula="Σ bus bandwidth × transfer time ÷ Σ transfer time",
         unknown="the size or the group of the collectives is unknown",
     ),
-    ScalarSpec("exposed_devices_ps", "Exposed between devices", "ps", "Exposed time of collectives, sends and receives"),
-    ScalarSpec("exposed_host_ps", "Exposed to and from the host", "ps", "Exposed time of copies to and from the host's memory"),
-    ScalarSpec("exposed_local_ps", "Exposed within devices", "ps", "Exposed time of copies within a device's memory"),
+    ScalarSpec(
+        "exposed_devices_ps",
+        "Exposed between devices",
+        "ps",
+        "Exposed time of collectives, sends and receives",
+    ),
+    ScalarSpec(
+        "exposed_host_ps",
+        "Exposed to and from the host",
+        "ps",
+        "Exposed time of copies to and from the host's memory",
+    ),
+    ScalarSpec(
+        "exposed_local_ps", "Exposed within devices", "ps", "Exposed time of copies within a device's memory"
+    ),
     ScalarSpec("n_runs", "Runs", "count", "Runs of operations that move data, in the whole trace"),
     ScalarSpec("n_exposed_runs", "Exposed runs", "count", "Runs that compute covers for at most 10%"),
 )
-TILES = tiles(
-    "exposed_ps", "hidden_fraction", "best_step_ps", Tile("wait_ps", least=1), "bus_bytes_per_s"
-)
+TILES = tiles("exposed_ps", "hidden_fraction", "best_step_ps", Tile("wait_ps", least=1), "bus_bytes_per_s")
 PAGE_TABLES = (STEPS, OPS, DEVICES)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from tb_tpuprof.analysis.comm.activity import Traffic
 from tb_tpuprof.analysis.comm.join import Comm, OpTimes
 from tb_tpuprof.tools.comm_costs import Costs, is_whole
@@ -11,44 +13,54 @@ from tb_tpuprof.units import format_fraction, format_time
 
 _BAD, _WARN, _WORTH_A_WORD = 0.1, 0.03, 0.01
 _MUCH_WAITING = 0.1
+_ANY_GAIN = 0.0005  # of the step
 _SUBJECTS = {
-    Traffic.DEVICES: ("Exposed communication", "costs"),
-    Traffic.HOST: ("Exposed copies to and from the host", "cost"),
-    Traffic.LOCAL: ("Exposed copies within the device", "cost"),
+    Traffic.DEVICES: ("communication", "it", "costs"),
+    Traffic.HOST: ("copies to and from the host", "them", "cost"),
+    Traffic.LOCAL: ("copies within the device", "them", "cost"),
 }
 
 
 def verdict(comm: Comm) -> Verdict:
     """What a step pays for communication that nothing hides."""
     costs = Costs(comm)
-    base = "of the capture" if is_whole(comm) else "of each step"
-    share = format_fraction(costs.exposed_fraction)
     if costs.exposed_fraction < _WORTH_A_WORD:
-        hidden = format_fraction(costs.hidden_ps / costs.moved_ps) if costs.moved_ps else "0%"
-        text = (
-            f"Communication costs almost nothing: {format_time(costs.exposed_ps)} ({share}) {base} "
-            f"{'is' if costs.exposed_ps else 'are'} exposed, and compute hides {hidden} of it."
-        )
-        return Verdict("good", text, "", (), _links(comm))
-    subject, costs_word = _SUBJECTS[costs.traffic]
+        return Verdict("good", _almost_nothing(comm, costs), "", (), _links(comm))
+    noun, it, verb = _SUBJECTS[costs.traffic]
     gain = format_fraction(costs.gain_fraction)
-    saving = f"save at most {gain}" if costs.gain_fraction >= 0.0005 else "save almost nothing"
-    text = (
-        f"{subject} {costs_word} {format_time(costs.exposed_ps)} ({share}) {base}; hiding "
-        f"{'it' if costs_word == 'costs' else 'them'} fully would {saving}."
-    )
-    level = "bad" if costs.exposed_fraction >= _BAD else "warn" if costs.exposed_fraction >= _WARN else "good"
-    details = tuple(sentence for sentence in (_top(comm, costs), _limits(comm, costs), _wait(comm)) if sentence)
+    saving = f"save at most {gain}" if costs.gain_fraction >= _ANY_GAIN else "save almost nothing"
+    text = f"Exposed {noun} {verb} {_cost(comm, costs)}; hiding {it} fully would {saving}."
+    sentences = _top(comm, costs), _limits(comm, costs, it), _wait(comm, costs)
     top = comm.ops[0]
     subjects = (Subject("ops", "op", top.op.name, {"exposed_ps": top.exposed_ps}),)
-    return Verdict(level, text, "collective", details, _links(comm), subjects)
+    details = tuple(sentence for sentence in sentences if sentence)
+    return Verdict(_level(costs.exposed_fraction), text, "collective", details, _links(comm), subjects)
+
+
+def _level(exposed_fraction: float) -> Literal["good", "warn", "bad"]:
+    return "bad" if exposed_fraction >= _BAD else "warn" if exposed_fraction >= _WARN else "good"
+
+
+def _cost(comm: Comm, costs: Costs) -> str:
+    """`2.10 ms (17.0%) of each step`."""
+    base = "of the capture" if is_whole(comm) else "of each step"
+    return f"{format_time(costs.exposed_ps)} ({format_fraction(costs.exposed_fraction)}) {base}"
+
+
+def _almost_nothing(comm: Comm, costs: Costs) -> str:
+    moves = any(one.op.traffic == Traffic.DEVICES for one in comm.ops)
+    hidden = format_fraction(costs.hidden_ps / costs.moved_ps) if costs.moved_ps else "0%"
+    return (
+        f"{'Communication costs' if moves else 'Copies cost'} almost nothing: {_cost(comm, costs)} is exposed, "
+        f"and compute hides {hidden} of {'it' if moves else 'their time'}."
+    )
 
 
 def _top(comm: Comm, costs: Costs) -> str:
     """The operation that is exposed most, and why."""
     top = comm.ops[0]
     share = format_fraction(top.exposed_ps / costs.exposed_ps)
-    amount = f"{share} of it is" if len(comm.ops) > 1 else "All of it is"
+    amount = f"{share} of this time is" if len(comm.ops) > 1 else "All of it is"
     return f"{amount} `{top.op.name}`: {_why(comm, top)}."
 
 
@@ -61,25 +73,24 @@ def _why(comm: Comm, top: OpTimes) -> str:
     return f"compute hides only {format_fraction(hidden)} of it"
 
 
-def _limits(comm: Comm, costs: Costs) -> str:
+def _limits(comm: Comm, costs: Costs, it: str) -> str:
     """What keeps the saving below the exposed time: too little compute."""
     if costs.gain_ps >= costs.exposed_ps - costs.waiting_ps - 0.001 * costs.step_ps:
         return ""
-    where = "in the capture" if is_whole(comm) else "per step"
+    where = "of the capture" if is_whole(comm) else "per step"
     return (
-        f"There is not enough compute to hide it behind: {format_time(costs.free_ps)} {where} computes while "
-        f"nothing is in flight, and {format_time(costs.exposed_ps)} is exposed."
+        f"There is not enough compute to hide {it} behind: {format_time(costs.exposed_ps)} is exposed, and "
+        f"only {format_time(costs.free_ps)} {where} computes while no data moves."
     )
 
 
-def _wait(comm: Comm) -> str:
+def _wait(comm: Comm, costs: Costs) -> str:
     """How much of it is waiting for others, which hiding does not remove."""
-    costs = Costs(comm)
     if costs.waiting_ps < _MUCH_WAITING * costs.exposed_ps:
         return ""
     waits = max((one.pod for one in comm.ops if one.pod), key=lambda one: one.wait_ps, default=None)
     last = last_text(comm, waits) if waits else ""
-    whom = f"mostly for {last.partition(' (')[0]}" if last else f"for the last {unit_word(comm)} to arrive"
+    whom = f"mostly for `{last.partition(' (')[0]}`" if last else f"for the last {unit_word(comm)} to arrive"
     return (
         f"Of the {format_time(costs.exposed_ps)}, {format_time(costs.waiting_ps)} is waiting, {whom}, which "
         "hiding does not remove."

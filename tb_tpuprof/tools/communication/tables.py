@@ -39,7 +39,10 @@ def unit_word(comm: Comm) -> str:
 
 def steps_table(comm: Comm) -> Table:
     """Each step as a mean over the devices."""
-    mean = {name: getattr(comm, name).sum(axis=2).mean(axis=0) for name in ("hidden_ps", "partly_ps", "exposed_ps")}
+    mean = {
+        name: getattr(comm, name).sum(axis=2).mean(axis=0)
+        for name in ("hidden_ps", "partly_ps", "exposed_ps")
+    }
     step, compute = comm.total_ps.mean(axis=0), comm.compute_ps.mean(axis=0)
     return declared.STEPS.fill(
         {
@@ -87,7 +90,9 @@ def ops_table(comm: Comm) -> Table:
                 [one.pod.wait_ps if one.pod is not None and one.pod.is_wait_known else None for one in rows]
             ),
             "last": known_texts([last_text(comm, one.pod) for one in rows]),
-            "elapsed_ps": numbers([one.elapsed_ps / one.n_per_step if one.n_per_step else None for one in rows]),
+            "elapsed_ps": numbers(
+                [one.elapsed_ps / one.n_per_step if one.n_per_step else None for one in rows]
+            ),
             "n_per_step": numbers([one.n_per_step for one in rows]),
             "n_hidden": numbers([one.n_runs[0] for one in rows]),
             "n_partly": numbers([one.n_runs[1] for one in rows]),

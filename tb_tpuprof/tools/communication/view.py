@@ -38,7 +38,7 @@ _REASON = (
     "memories in its steps."
 )
 _REMEDY = (
-    "Nothing is missing for a job on one device that keeps its data there. Otherwise profile on the devices that "
+    "Nothing is missing for a job on one device that keeps its data there. Otherwise profile the devices that "
     "communicate, for at least one step."
 )
 _APART = "the hosts' steps do not overlap in time."
@@ -111,12 +111,6 @@ def _scalars(comm: Comm) -> dict[str, Scalar]:
     exposed = comm.exposed_ps.sum(axis=2).mean(axis=0)
     span = "" if len(exposed) < 2 else f" · {format_time(exposed.min())} to {format_time(exposed.max())}"
     n_runs = np.array([one.n_runs for one in comm.ops], np.int64).reshape(-1, 3)
-    last = next((one.pod for one in comm.ops if one.pod is not None and one.pod.last_core >= 0), None)
-    named = (
-        f"{device_name(comm, last.last_core)} is last in {format_fraction(last.last_fraction)} of the steps"
-        if last
-        else ""
-    )
     best = f"at best, instead of {format_time(costs.step_ps)}"
     numbers = fill_scalars(
         declared.SCALARS,
@@ -125,7 +119,9 @@ def _scalars(comm: Comm) -> dict[str, Scalar]:
             "n_shown_steps": Number(
                 0 if whole else len(comm.step_names), "none are marked" if whole else "that all hosts have"
             ),
-            "exposed_ps": Number(costs.exposed_ps, f"{format_fraction(costs.exposed_fraction)} {base.partition(',')[0]}{span}"),
+            "exposed_ps": Number(
+                costs.exposed_ps, f"{format_fraction(costs.exposed_fraction)} {base.partition(',')[0]}{span}"
+            ),
             "hidden_fraction": Number(
                 costs.hidden_ps / costs.moved_ps,
                 f"{format_time(costs.hidden_ps)} of {format_time(costs.moved_ps)} of communication",
@@ -140,7 +136,7 @@ def _scalars(comm: Comm) -> dict[str, Scalar]:
                 costs.step_ps - costs.gain_ps, best, "Capture if fully hidden" if whole else ""
             ),
             "gain_fraction": Number(costs.gain_fraction, "with all communication hidden"),
-            "wait_ps": Number(comm.pod_wait_ps, named),
+            "wait_ps": _wait(comm),
             "bus_bytes_per_s": _bus(comm),
             "exposed_devices_ps": Number(float(costs.by_traffic[Traffic.DEVICES]), base),
             "exposed_host_ps": Number(float(costs.by_traffic[Traffic.HOST]), base),
@@ -150,6 +146,19 @@ def _scalars(comm: Comm) -> dict[str, Scalar]:
         },
     )
     return {**numbers, EXPOSED_SHARE.name: exposed_share(comm)}
+
+
+def _wait(comm: Comm) -> Number:
+    """Waiting in collectives as the pod viewer has it, and who arrives last in the one that waits most."""
+    if comm.pod_wait_ps is None:
+        if comm.pod.collectives:
+            return Number(None, "only one participant of each collective was captured")
+        return Number(None)
+    waits = max((one.pod for one in comm.ops if one.pod), key=lambda one: one.wait_ps, default=None)
+    if waits is None or waits.last_core < 0:
+        return Number(comm.pod_wait_ps, "in collectives")
+    share = format_fraction(waits.last_fraction)
+    return Number(comm.pod_wait_ps, f"{device_name(comm, waits.last_core)} is last in {share} of the steps")
 
 
 def _bus(comm: Comm) -> Number:
@@ -164,7 +173,9 @@ def _bus(comm: Comm) -> Number:
     if not rates:
         return Number(None, "" if n_all else "nothing is exchanged between devices")
     mean = float(np.average(rates, weights=times))
-    return Number(mean, f"up to {format_value(max(rates), 'bytes_per_s')}; {len(rates):,} of {count(n_all, 'collective')}")
+    fastest = format_value(max(rates), "bytes_per_s")
+    note = f"up to {fastest}; {len(rates):,} of {count(n_all, 'collective')}"
+    return Number(mean, note)
 
 
 def _diagnostics(comm: Comm, hosts: tuple[str, ...]) -> tuple[Diagnostic, ...]:
@@ -175,7 +186,7 @@ def _diagnostics(comm: Comm, hosts: tuple[str, ...]) -> tuple[Diagnostic, ...]:
         diagnostics.append(
             Diagnostic(
                 "info",
-                f"{len(left_out):,} of {len(hosts):,} hosts have no device that shares the steps of the others: {names}.",
+                f"{len(left_out):,} of {len(hosts):,} hosts have no device in the others' steps: {names}.",
             )
         )
     if is_whole(comm):
@@ -217,7 +228,7 @@ TOOL = Tool(
     questions=(
         Question(
             "step",
-            "One step on one device: its compute, and its operations that move data, cut where compute hides them",
+            "One step on one device: its compute, and its operations that move data, by what hides them",
             step_view,
             declared.PICTURE_PARAMS,
             (declared.BOXES,),

@@ -29,8 +29,8 @@ STEPS = TableSpec(
         number("waiting_ps", "Of it waiting", "ps", "Of the exposed time, waiting for other devices"),
         number("best_ps", "If fully hidden", "ps", "The shortest that the step can get by hiding alone"),
     ),
-    "A row for each step that all hosts have, means over the devices. Compute, hidden, partly hidden, exposed "
-    "and other add up to the step",
+    "A row for each step that all hosts have, means over the devices. Compute, hidden, partly hidden, "
+    "exposed and other add up to the step",
     sentence="How much of each step the devices compute, hide communication, and wait for it; means over "
     "devices",
 )
@@ -102,8 +102,8 @@ OPS = TableSpec(
         number("n_exposed", "Runs exposed", "count", "Runs that compute covers for at most 10%"),
         text("remark", "Remark", "Why a number is unknown or a bound", unknown="there is nothing to remark"),
     ),
-    "A row for each operation that moves data, the most exposed first. Hidden and exposed times add up to the "
-    "page's",
+    "A row for each operation that moves data, the most exposed first. Hidden and exposed times add up to "
+    "the page's",
 )
 DEVICES = TableSpec(
     "devices",

@@ -51,8 +51,8 @@ def _almost_nothing(comm: Comm, costs: Costs) -> str:
     moves = any(one.op.traffic == Traffic.DEVICES for one in comm.ops)
     hidden = format_fraction(costs.hidden_ps / costs.moved_ps) if costs.moved_ps else "0%"
     return (
-        f"{'Communication costs' if moves else 'Copies cost'} almost nothing: {_cost(comm, costs)} is exposed, "
-        f"and compute hides {hidden} of {'it' if moves else 'their time'}."
+        f"{'Communication costs' if moves else 'Copies cost'} almost nothing: "
+        f"{_cost(comm, costs)} is exposed, and compute hides {hidden} of {'it' if moves else 'their time'}."
     )
 
 

@@ -38,8 +38,8 @@ _REASON = (
     "memories in its steps."
 )
 _REMEDY = (
-    "Nothing is missing for a job on one device that keeps its data there. Otherwise profile the devices that "
-    "communicate, for at least one step."
+    "Nothing is missing for a job on one device that keeps its data there. Otherwise profile the devices "
+    "that communicate, for at least one step."
 )
 _APART = "the hosts' steps do not overlap in time."
 

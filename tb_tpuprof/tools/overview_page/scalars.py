@@ -208,7 +208,7 @@ TILES = tiles(
     "device_idle_fraction",
     EXPOSED_SHARE.name,
     "input_fraction",
-    "device_compute_fraction",
+    Tile("device_compute_fraction", unless=EXPOSED_SHARE.name),
     "host_compute_fraction",
     "host_python_fraction",
     "host_wait_fraction",

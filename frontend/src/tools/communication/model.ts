@@ -59,12 +59,16 @@ export function pictureOf(rows: BoxRows): Picture {
 export function ticksOf(totalPs: number, most: number): number[] {
   if (totalPs <= 0 || most < 1) return [];
   const power = 10 ** Math.floor(Math.log10(totalPs / most));
-  const stepPs = [1, 2, 5, 10].map((factor) => factor * power).find((step) => totalPs / step <= most) ?? totalPs;
+  const stepPs =
+    [1, 2, 5, 10].map((factor) => factor * power).find((step) => totalPs / step <= most) ?? totalPs;
   return Array.from({ length: Math.floor(totalPs / stepPs) + 1 }, (_, i) => i * stepPs);
 }
 
 /** The operations whose name has room to the right of their last box, before the next box of the lane. */
-export function captionsOf({ boxes }: Picture, roomFor: (op: string) => number): { box: Box; text: string }[] {
+export function captionsOf(
+  { boxes }: Picture,
+  roomFor: (op: string) => number,
+): { box: Box; text: string }[] {
   const inLanes = boxes.filter(({ op, kind }) => op && kind !== 'total');
   const lanes = new Map<number, Box[]>();
   for (const box of inLanes) lanes.set(box.lane, [...(lanes.get(box.lane) ?? []), box]);

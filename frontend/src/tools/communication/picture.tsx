@@ -89,7 +89,12 @@ export function StepPicture({
             <BoxRect key={i} box={one} scale={scale} />
           ))}
           {captions.map(({ box: { lane, endPs }, text }) => (
-            <text key={`${lane} ${endPs}`} class="caption" x={scale.x(endPs) + 5} y={TOP_PX + lane * LANE_PX + 18}>
+            <text
+              key={`${lane} ${endPs}`}
+              class="caption"
+              x={scale.x(endPs) + 5}
+              y={TOP_PX + lane * LANE_PX + 18}
+            >
               {text}
             </text>
           ))}

@@ -13,16 +13,7 @@ import { Table } from '../../widgets/table/table';
 import { StepSection } from '../step_section';
 import { stepNames } from '../steps';
 import { idleColumns, inOrder, tableData, type ToolProps } from '../tool';
-import {
-  mixesOf,
-  PICTURE,
-  pictureOf,
-  rowOf,
-  STEP_PARTS,
-  TABLES,
-  type Mix,
-  type OpRows,
-} from './model';
+import { mixesOf, PICTURE, pictureOf, rowOf, STEP_PARTS, TABLES, type Mix, type OpRows } from './model';
 import { StepPicture } from './picture';
 import './style.css';
 
@@ -155,7 +146,11 @@ function MixBar({ hidden, exposed, waiting }: Mix): VNode {
   );
 }
 
-function Operations({ ops, params, setParams }: { ops: OpRows } & Pick<ToolProps, 'params' | 'setParams'>): VNode {
+function Operations({
+  ops,
+  params,
+  setParams,
+}: { ops: OpRows } & Pick<ToolProps, 'params' | 'setParams'>): VNode {
   const { table } = ops;
   const data = useMemo(() => {
     const ordered = inOrder(tableData(table), ORDER);

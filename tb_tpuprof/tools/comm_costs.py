@@ -36,7 +36,6 @@ class Costs:
         self.step_ps = float(comm.total_ps.mean())
         self.gain_ps = float(comm.gain_ps.mean())
         self.waiting_ps = float(comm.waiting_ps.mean())
-        self.free_ps = float(comm.compute_ps.mean()) - self.hidden_ps
 
     @property
     def moved_ps(self) -> float:

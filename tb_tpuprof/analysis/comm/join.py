@@ -105,7 +105,8 @@ class Comm:
     def gain_ps(self) -> Floats:
         """By how much each step of each device would be shorter, at most, with all its communication hidden.
 
-        Waiting for others stays, and only compute that hides nothing yet can hide more.
+        Data moves for as long as now; waiting for others stays; so only compute that hides nothing yet can
+        hide more.
         """
         exposed = self.exposed_ps.sum(axis=2) - self.waiting_ps
         free = self.compute_ps - self.hidden_ps.sum(axis=2)

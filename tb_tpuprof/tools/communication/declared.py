@@ -86,7 +86,14 @@ OPS = TableSpec(
         text(
             "last",
             "Last to arrive",
-            "The device that most often arrives last, and in which share of the steps",
+            "The device that most often arrives last",
+            unknown="nobody is seen to wait for it",
+        ),
+        number(
+            "last_fraction",
+            "Last in",
+            "fraction",
+            "Share of the steps with waiting in which that device arrives last",
             unknown="nobody is seen to wait for it",
         ),
         number("elapsed_ps", "Per run", "ps", "Mean time from its start to its end"),

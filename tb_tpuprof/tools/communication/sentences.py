@@ -7,7 +7,7 @@ from typing import Literal
 from tb_tpuprof.analysis.comm.activity import Traffic
 from tb_tpuprof.analysis.comm.join import Comm, OpTimes
 from tb_tpuprof.tools.comm_costs import Costs, is_whole
-from tb_tpuprof.tools.communication.tables import last_text, unit_word
+from tb_tpuprof.tools.communication.tables import last_name, unit_word
 from tb_tpuprof.tools.payload import NextStep, Subject, Verdict
 from tb_tpuprof.units import format_fraction, format_time
 
@@ -30,7 +30,7 @@ def verdict(comm: Comm) -> Verdict:
     gain = format_fraction(costs.gain_fraction)
     saving = f"save at most {gain}" if costs.gain_fraction >= _ANY_GAIN else "save almost nothing"
     text = f"Exposed {noun} {verb} {_cost(comm, costs)}; hiding {it} fully would {saving}."
-    sentences = _top(comm, costs), _limits(comm, costs, it), _wait(comm, costs)
+    sentences = _top(comm, costs), _limits(comm, costs), _wait(comm, costs)
     top = comm.ops[0]
     subjects = (Subject("ops", "op", top.op.name, {"exposed_ps": top.exposed_ps}),)
     details = tuple(sentence for sentence in sentences if sentence)
@@ -73,15 +73,20 @@ def _why(comm: Comm, top: OpTimes) -> str:
     return f"compute hides only {format_fraction(hidden)} of it"
 
 
-def _limits(comm: Comm, costs: Costs, it: str) -> str:
-    """What keeps the saving below the exposed time: too little compute."""
-    if costs.gain_ps >= costs.exposed_ps - costs.waiting_ps - 0.001 * costs.step_ps:
+def _limits(comm: Comm, costs: Costs) -> str:
+    """What keeps the saving below the exposed time: data moves for longer than compute could hide."""
+    if costs.gain_ps >= costs.exposed_ps - costs.waiting_ps - _WORTH_A_WORD * costs.exposed_ps:
         return ""
-    where = "of the capture" if is_whole(comm) else "per step"
-    return (
-        f"There is not enough compute to hide {it} behind: {format_time(costs.exposed_ps)} is exposed, and "
-        f"only {format_time(costs.free_ps)} {where} computes while no data moves."
-    )
+    moved = (comm.hidden_ps + comm.exposed_ps).sum(axis=2).mean(axis=1)
+    n_long, n = int((moved > comm.compute_ps.mean(axis=1)).sum()), len(comm.cores)
+    if n_long == n:
+        computes = format_time(float(comm.compute_ps.mean()))
+        moves = format_time(costs.moved_ps)
+        return f"Data moves for {moves}, longer than the {computes} of compute that could hide it."
+    if not n_long:
+        return "In some steps data moves for longer than the compute that could hide it."
+    where = f"On {n_long:,} of {n:,} {unit_word(comm)}s"
+    return f"{where}, data moves for longer than the compute that could hide it."
 
 
 def _wait(comm: Comm, costs: Costs) -> str:
@@ -89,8 +94,8 @@ def _wait(comm: Comm, costs: Costs) -> str:
     if costs.waiting_ps < _MUCH_WAITING * costs.exposed_ps:
         return ""
     waits = max((one.pod for one in comm.ops if one.pod), key=lambda one: one.wait_ps, default=None)
-    last = last_text(comm, waits) if waits else ""
-    whom = f"mostly for `{last.partition(' (')[0]}`" if last else f"for the last {unit_word(comm)} to arrive"
+    last = last_name(comm, waits) if waits else ""
+    whom = f"mostly for `{last}`" if last else f"for the last {unit_word(comm)} to arrive"
     return (
         f"Of the {format_time(costs.exposed_ps)}, {format_time(costs.waiting_ps)} is waiting, {whom}, which "
         "hiding does not remove."

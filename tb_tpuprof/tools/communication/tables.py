@@ -15,7 +15,6 @@ from tb_tpuprof.tools.communication import declared
 from tb_tpuprof.tools.core_names import core_name, count, unit_of
 from tb_tpuprof.tools.payload import Table
 from tb_tpuprof.tools.spec import known_texts
-from tb_tpuprof.units import format_fraction
 
 TRAFFIC_TEXTS = {
     Traffic.DEVICES: "between devices",
@@ -89,7 +88,8 @@ def ops_table(comm: Comm) -> Table:
             "wait_ps": numbers(
                 [one.pod.wait_ps if one.pod is not None and one.pod.is_wait_known else None for one in rows]
             ),
-            "last": known_texts([last_text(comm, one.pod) for one in rows]),
+            "last": known_texts([last_name(comm, one.pod) for one in rows]),
+            "last_fraction": numbers([_last_share(one.pod) for one in rows]),
             "elapsed_ps": numbers(
                 [one.elapsed_ps / one.n_per_step if one.n_per_step else None for one in rows]
             ),
@@ -121,11 +121,15 @@ def group_text(collective: Collective | None, unit: str) -> str:
     return f"all {size:,}" if n_groups == 1 else f"{n_groups:,} × {count(size, unit)}"
 
 
-def last_text(comm: Comm, collective: Collective | None) -> str:
-    """The device that most often arrives last at a collective, with its share; empty if none is seen to."""
+def last_name(comm: Comm, collective: Collective | None) -> str:
+    """The device that most often arrives last at a collective; empty if none is seen to."""
     if collective is None or collective.last_core < 0:
         return ""
-    return f"{core_name(comm.pod, collective.last_core)} ({format_fraction(collective.last_fraction)})"
+    return core_name(comm.pod, collective.last_core)
+
+
+def _last_share(collective: Collective | None) -> float | None:
+    return collective.last_fraction if collective is not None and collective.last_core >= 0 else None
 
 
 def _remark(one: OpTimes) -> str:

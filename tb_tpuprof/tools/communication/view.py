@@ -67,8 +67,7 @@ def step_view(session: Session, hosts: tuple[str, ...], params: Params) -> Paylo
     devices = comm_devices(session.trace(comm.hosts[host]))
     row = comm.rows_of_host[host].start + step
     boxes = picture(devices, of_host, row)
-    name = "the whole capture" if is_whole(comm) else f"step {comm.step_names[step]}"
-    table = boxes_table(boxes, devices.ops, f"{name[0].upper()}{name[1:]} on {device_name(comm, device)}")
+    table = boxes_table(boxes, devices.ops, f"{_step_title(comm, step)} on {device_name(comm, device)}")
     scalars = fill_scalars(
         declared.PICTURE_SCALARS,
         {
@@ -80,6 +79,13 @@ def step_view(session: Session, hosts: tuple[str, ...], params: Params) -> Paylo
         },
     )
     return Payload(TOOL.name, session.run, hosts, {"boxes": table}, scalars)
+
+
+def _step_title(comm: Comm, step: int) -> str:
+    if is_whole(comm):
+        return "The whole capture"
+    name = comm.step_names[step]
+    return name if "step" in name.lower() else f"Step {name}"
 
 
 def _row(params: Params, name: str, n: int, what: str) -> int:
@@ -109,7 +115,8 @@ def _scalars(comm: Comm) -> dict[str, Scalar]:
     whole = is_whole(comm)
     base = f"of the capture, mean per {unit}" if whole else f"of a step, mean per {unit}"
     exposed = comm.exposed_ps.sum(axis=2).mean(axis=0)
-    span = "" if len(exposed) < 2 else f" · {format_time(exposed.min())} to {format_time(exposed.max())}"
+    least, most = format_time(float(exposed.min())), format_time(float(exposed.max()))
+    span = "" if least == most else f" · {least} to {most}"
     n_runs = np.array([one.n_runs for one in comm.ops], np.int64).reshape(-1, 3)
     best = f"at best, instead of {format_time(costs.step_ps)}"
     numbers = fill_scalars(

@@ -35,6 +35,7 @@ export const COMMUNICATION = {
           exposed_fraction: 'number',
           wait_ps: 'number',
           last: 'text',
+          last_fraction: 'number',
           elapsed_ps: 'number',
           n_per_step: 'number',
           n_hidden: 'number',

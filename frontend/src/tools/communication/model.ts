@@ -64,23 +64,44 @@ export function ticksOf(totalPs: number, most: number): number[] {
   return Array.from({ length: Math.floor(totalPs / stepPs) + 1 }, (_, i) => i * stepPs);
 }
 
-/** The operations whose name has room to the right of their last box, before the next box of the lane. */
-export function captionsOf(
-  { boxes }: Picture,
-  roomFor: (op: string) => number,
-): { box: Box; text: string }[] {
-  const inLanes = boxes.filter(({ op, kind }) => op && kind !== 'total');
+export interface Caption {
+  box: Box;
+  /** In the box, else to the right of it. */
+  isInside: boolean;
+}
+
+/**
+ * The names of operations: in their longest box if there is room, else to the right of their last box, before
+ * the next one of the lane; else nowhere. `roomFor` a name, in ps; `endPs`: where the picture ends.
+ */
+export function captionsOf({ boxes }: Picture, roomFor: (op: string) => number, endPs: number): Caption[] {
   const lanes = new Map<number, Box[]>();
-  for (const box of inLanes) lanes.set(box.lane, [...(lanes.get(box.lane) ?? []), box]);
-  return [...lanes.values()].flatMap((of) => {
-    const ordered = of.sort((a, b) => a.startPs - b.startPs);
-    return ordered.flatMap((box, i) => {
-      const next = ordered[i + 1];
-      const isLast = next?.op !== box.op || next.startPs > box.endPs;
-      const end = next ? next.startPs : Infinity;
-      return isLast && box.endPs + roomFor(box.op) <= end ? [{ box, text: box.op }] : [];
-    });
-  });
+  for (const box of boxes)
+    if (box.op && box.kind !== 'total') lanes.set(box.lane, [...(lanes.get(box.lane) ?? []), box]);
+  return [...lanes.values()].flatMap((lane): Caption[] =>
+    runsOf(lane).flatMap((run, i, runs): Caption[] => {
+      const longest = run.reduce((a, b) => (lengthOf(b) > lengthOf(a) ? b : a));
+      const last = run[run.length - 1] as Box;
+      const room = roomFor(last.op);
+      if (lengthOf(longest) >= room) return [{ box: longest, isInside: true }];
+      const limit = runs[i + 1]?.[0]?.startPs ?? endPs;
+      return last.endPs + room <= limit ? [{ box: last, isInside: false }] : [];
+    }),
+  );
+}
+
+const lengthOf = ({ startPs, endPs }: Box): number => endPs - startPs;
+
+/** The boxes of each run of an operation, which touch one another. */
+function runsOf(lane: readonly Box[]): Box[][] {
+  const runs: Box[][] = [];
+  for (const box of [...lane].sort((a, b) => a.startPs - b.startPs)) {
+    const former = runs[runs.length - 1];
+    const before = former?.[former.length - 1];
+    if (former && before?.op === box.op && box.startPs <= before.endPs) former.push(box);
+    else runs.push([box]);
+  }
+  return runs;
 }
 
 /** Lengths of the parts of an operation's bar, as shares of the longest operation's. */

@@ -12,6 +12,8 @@ const BOX_PX = 24;
 const AXIS_PX = 26;
 const LEAST_BOX_PX = 1;
 const TICK_PX = 90;
+/** Labels nearer to the edge than this end at their tick. */
+const EDGE_PX = 24;
 const LETTER_PX = 6.6;
 
 interface Scale {
@@ -26,7 +28,11 @@ function Grid({ totalPs, scale, width }: { totalPs: number; scale: Scale; width:
       {ticks.map((tick) => (
         <g key={tick}>
           <line class="grid" x1={scale.x(tick)} x2={scale.x(tick)} y1={TOP_PX} y2={scale.bottom} />
-          <text x={scale.x(tick)} y={scale.bottom + 16} text-anchor={tick ? 'middle' : 'start'}>
+          <text
+            x={scale.x(tick)}
+            y={scale.bottom + 16}
+            text-anchor={!tick ? 'start' : scale.x(tick) + EDGE_PX > width ? 'end' : 'middle'}
+          >
             {tick ? format(tick, 'ps') : '0'}
           </text>
         </g>
@@ -72,7 +78,7 @@ export function StepPicture({
   const room = Math.max(width - LEFT_PX - 8, 1);
   const scale: Scale = { x: (timePs) => LEFT_PX + (timePs / (totalPs || 1)) * room, bottom };
   const captions = useMemo(
-    () => captionsOf(picture, (op) => ((op.length * LETTER_PX + 10) * totalPs) / room),
+    () => captionsOf(picture, (op) => ((op.length * LETTER_PX + 10) * totalPs) / room, totalPs),
     [picture, totalPs, room],
   );
   // Bands of exposed time lie below everything else.
@@ -88,14 +94,14 @@ export function StepPicture({
           {ordered.map((one, i) => (
             <BoxRect key={i} box={one} scale={scale} />
           ))}
-          {captions.map(({ box: { lane, endPs }, text }) => (
+          {captions.map(({ box, isInside }) => (
             <text
-              key={`${lane} ${endPs}`}
-              class="caption"
-              x={scale.x(endPs) + 5}
-              y={TOP_PX + lane * LANE_PX + 18}
+              key={`${box.lane} ${box.startPs}`}
+              class={isInside ? `caption in ${box.kind}` : 'caption'}
+              x={scale.x(isInside ? box.startPs : box.endPs) + 5}
+              y={TOP_PX + box.lane * LANE_PX + 18}
             >
-              {text}
+              {box.op}
             </text>
           ))}
           {lanes.map((lane, i) => (

@@ -20,7 +20,8 @@ import './style.css';
 type ViewProps = ToolProps & { payload: Payload };
 type Steps = RowsOf<typeof TABLES.steps>;
 type Devices = RowsOf<typeof TABLES.devices>;
-const MIX_PX = 132;
+/** Room for the bar next to the total, and for most of a name. */
+const EXTRA_PX: Readonly<Record<string, number>> = { total_ps: 104, op: 48 };
 const FEW_OPS = 15;
 const ORDER = [
   'op',
@@ -36,7 +37,17 @@ const ORDER = [
   'last',
 ];
 /** Shown on demand: what most readers need not see. */
-const HIDDEN = ['kind', 'traffic', 'n_hidden', 'n_partly', 'n_exposed', 'elapsed_ps'];
+const HIDDEN = [
+  'kind',
+  'traffic',
+  'exposed_fraction',
+  'last_fraction',
+  'n_hidden',
+  'n_partly',
+  'n_exposed',
+  'elapsed_ps',
+  'n_per_step',
+];
 const LEGEND = [
   ['compute', 'Compute'],
   ['hidden', 'Hidden'],
@@ -157,7 +168,7 @@ function Operations({
     return {
       ...ordered,
       columns: ordered.columns.map((column) =>
-        column.name === 'total_ps' ? { ...column, extraPx: MIX_PX } : column,
+        column.name in EXTRA_PX ? { ...column, extraPx: EXTRA_PX[column.name] ?? 0 } : column,
       ),
     };
   }, [table]);
@@ -223,7 +234,7 @@ export function CommunicationView(props: ViewProps): VNode {
   return (
     <>
       <Tiles tiles={readTiles(payload)} />
-      <div class="comm-charts">
+      <div class={steps.length > 1 ? 'comm-charts' : 'comm-charts one'}>
         <StepSection
           steps={steps}
           parts={STEP_PARTS}

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tests.synthetic import PS_PER_US, Parts, PlaneWriter, TpuJob, tpu_hosts, tpu_xspace, write_run
+from tests.synthetic_comm import comm_hosts
 from tests.synthetic_devices import kernels_xspace
 from tests.synthetic_pod import Pod, pod_hosts
 from tests.tools.test_memory_viewer import long_program
@@ -55,6 +56,7 @@ def _tpus(logs: Path) -> None:
     hosts = {f"w-{i}": data for i, data in enumerate(tpu_hosts(TpuJob(), (1.0, 1.0)).values())}
     write_run(_folder(logs, "hosts/run"), {**hosts, "w-2": b"\xff" * 99})
     write_run(_folder(logs, "pods/pod"), pod_hosts(Pod(noise=0.02)))
+    write_run(_folder(logs, "comm/async"), comm_hosts())
 
 
 def _gpus(logs: Path) -> None:

@@ -4,7 +4,7 @@ import { COMMUNICATION } from '../../api/tables/communication';
 import { format } from '../../base/units';
 import type { StepPart } from '../steps';
 
-export const { tables: TABLES, scalars: SCALARS } = COMMUNICATION.page;
+export const TABLES = COMMUNICATION.page.tables;
 export const PICTURE = COMMUNICATION.step;
 export type OpRows = RowsOf<typeof TABLES.ops>;
 export type BoxRows = RowsOf<typeof PICTURE.tables.boxes>;

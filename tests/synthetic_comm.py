@@ -57,6 +57,6 @@ def program() -> bytes:
     return proto([computation(1, "main", ops, 8)])
 
 
-def comm_hosts(has_steps: bool = True) -> dict[str, bytes]:
+def comm_hosts(has_steps: bool = True, has_hlo: bool = True) -> dict[str, bytes]:
     """The files of both hosts."""
-    return drawn_pod([CORES[:2], CORES[2:]], OPS, program(), has_steps=has_steps)
+    return drawn_pod([CORES[:2], CORES[2:]], OPS, program() if has_hlo else b"", has_steps=has_steps)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tb_tpuprof.tools.base import Param
 from tb_tpuprof.tools.comm_costs import EXPOSED_SHARE
 from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, number, text
@@ -140,7 +142,7 @@ BOXES = TableSpec(
         text(
             "kind",
             "Kind",
-            "compute, hidden, partly, exposed, or total for the exposed time of all operations",
+            "Compute, hidden, partly, exposed, or total for the exposed time of all operations",
         ),
         text(
             "op", "Operation", "Name of the operation", unknown="compute and totals have no single operation"
@@ -172,7 +174,7 @@ SCALARS = (
         f"{EXPOSED_TEXT}, {_MEAN}",
         formula="time in which data moves − the part of it in which the device computes",
     ),
-    EXPOSED_SHARE,
+    replace(EXPOSED_SHARE, is_optional=False),
     ScalarSpec(
         "hidden_fraction",
         "Hidden behind compute",

@@ -65,7 +65,7 @@ export const COMMUNICATION = {
       n_devices_compared: scalar('n_devices_compared', false),
       n_shown_steps: scalar('n_shown_steps', false),
       exposed_ps: scalar('exposed_ps', false),
-      exposed_communication_fraction: scalar('exposed_communication_fraction', true),
+      exposed_communication_fraction: scalar('exposed_communication_fraction', false),
       hidden_fraction: scalar('hidden_fraction', false),
       hidden_ps: scalar('hidden_ps', false),
       step_ps: scalar('step_ps', true),

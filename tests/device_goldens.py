@@ -24,6 +24,7 @@ from tb_tpuprof.session import Session
 from tb_tpuprof.tools import TOOLS, get_tool
 from tests.golden_files import ROOT, demo_runs, rounded, table_of, write_goldens
 from tests.synthetic import write_run
+from tests.synthetic_comm import comm_hosts
 from tests.synthetic_dcn import dcn_hosts
 from tests.synthetic_pod import pod_hosts
 from tests.synthetic_serving import Server, serving
@@ -42,6 +43,7 @@ _DRAWN: dict[str, Callable[[], dict[str, bytes]]] = {
     "tpu_pod": lambda: pod_hosts(POD),
     "tpu_slice": lambda: torus_hosts(Slice((2, 2, 2), late_host=1, late_from=2, n_steps=3)),
     "tpu_dcn": dcn_hosts,
+    "tpu_async": comm_hosts,
     "gpu": gpu_run,
     "gpu_kernels": kernels_run,
     "gpu_memory": memory_run,
@@ -222,6 +224,11 @@ def _pod_viewer(page: Answer, _session: Session) -> Iterator[Request]:
         yield "channel", {"channel": page["tables"]["channels"]["n_rows"] - 1}
 
 
+def _communication(page: Answer, _session: Session) -> Iterator[Request]:
+    yield "step", {}
+    yield "step", {"device": 1, "step": 2}
+
+
 def _trace_viewer(page: Answer, session: Session) -> Iterator[Request]:
     start, end = (float(page["scalars"][name]["value"] or 0) for name in ("start_ps", "end_ps"))
     third = (end - start) // 3
@@ -257,6 +264,7 @@ REQUESTS: dict[str, Callable[[Answer, Session], Iterator[Request]]] = {
     "graph_viewer": _graph_viewer,
     "tpu_compatibility": _tpu_compatibility,
     "pod_viewer": _pod_viewer,
+    "communication": _communication,
     "trace_viewer": _trace_viewer,
 }
 

@@ -45,6 +45,7 @@ ORDERS = {
         "inference",
         "pod",
         "dcn",
+        "comm",
         "diagnosis",
         "flame",
         "overview",

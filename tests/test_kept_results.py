@@ -23,6 +23,7 @@ from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.trace.trace import Trace
 from tests.golden_files import DEMO_LOGS
 from tests.synthetic import TpuJob, tpu_hosts, write_run
+from tests.synthetic_comm import comm_hosts
 from tests.synthetic_devices import MemoryJob, kernels_xspace, memory_xspace
 from tests.synthetic_serving import Server, serving
 
@@ -39,6 +40,7 @@ def two_workers() -> bytes:
 MAKERS: dict[str, Callable[[], dict[str, bytes]]] = {
     "tpu": lambda: tpu_hosts(TpuJob(), (1.0,) * N_HOSTS),
     "gpu": lambda: dict.fromkeys((f"h{i}" for i in range(N_HOSTS)), kernels_xspace()),
+    "comm": lambda: dict.fromkeys((f"h{i}" for i in range(N_HOSTS)), comm_hosts(has_hlo=False)["h0"]),
     "memory": lambda: dict.fromkeys(
         (f"h{i}" for i in range(N_HOSTS)), memory_xspace(MemoryJob(leak_bytes=4096))
     ),

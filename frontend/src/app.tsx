@@ -44,6 +44,9 @@ const TOOL_VIEWS: Readonly<Record<string, ToolView>> = {
       import('./tools/tf_data_bottleneck_analysis/index').then((module) => module.TfDataBottleneckAnalysis),
   },
   flame_graph: { load: () => import('./tools/flame_graph/index').then((module) => module.FlameGraph) },
+  communication: {
+    load: () => import('./tools/communication/index').then((module) => module.Communication),
+  },
   framework_op_stats: {
     load: () => import('./tools/framework_op_stats/index').then((module) => module.FrameworkOpStats),
   },

@@ -17,7 +17,7 @@ try:
     from tb_tpuprof.native.compiled.blocks import crc32c, entries, unsnap
     from tb_tpuprof.native.compiled.calling import charged, contexts, own_times, repeats, stretches, summed_up
     from tb_tpuprof.native.compiled.interning import Interner, alike, intern, joined
-    from tb_tpuprof.native.compiled.intervals import enclose, flood, lanes, nest, relabel
+    from tb_tpuprof.native.compiled.intervals import enclose, ending_first, flood, lanes, nest, relabel
     from tb_tpuprof.native.compiled.json_events import scan
     from tb_tpuprof.native.compiled.numbering import number, split
     from tb_tpuprof.native.compiled.packing import BoxStyles, packed
@@ -52,7 +52,7 @@ except (ImportError, AttributeError):
     # AttributeError if Cython is installed: it then replaces the C library's modules without their functions.
     from tb_tpuprof.native.plain.blocks import crc32c, entries, unsnap
     from tb_tpuprof.native.plain.calling import charged, contexts, own_times, repeats, stretches, summed_up
-    from tb_tpuprof.native.plain.intervals import enclose, flood, lanes, nest, relabel
+    from tb_tpuprof.native.plain.intervals import enclose, ending_first, flood, lanes, nest, relabel
     from tb_tpuprof.native.plain.json_events import scan
     from tb_tpuprof.native.plain.numbering import number, split
     from tb_tpuprof.native.plain.packing import BoxStyles, packed
@@ -110,6 +110,7 @@ __all__ = [
     "contexts",
     "crc32c",
     "enclose",
+    "ending_first",
     "entries",
     "extremes",
     "fields",

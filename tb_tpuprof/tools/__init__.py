@@ -1,6 +1,7 @@
 """The tools, in the menu's order. An explicit tuple: to add a tool, add its module here."""
 
 from tb_tpuprof.errors import ToolNotFound
+from tb_tpuprof.tools.communication.view import TOOL as COMMUNICATION
 from tb_tpuprof.tools.flame_graph.view import TOOL as FLAME_GRAPH
 from tb_tpuprof.tools.framework_op_stats.view import TOOL as FRAMEWORK_OP_STATS
 from tb_tpuprof.tools.graph_viewer.view import TOOL as GRAPH_VIEWER
@@ -28,6 +29,7 @@ TOOLS: tuple[Tool, ...] = (
     TF_DATA_BOTTLENECK_ANALYSIS,
     TRACE_VIEWER,
     FLAME_GRAPH,
+    COMMUNICATION,
     FRAMEWORK_OP_STATS,
     KERNEL_STATS,
     OP_PROFILE,

@@ -21,12 +21,13 @@ _SAME = 0.002  # of the number: two tiles that differ by less would show the sam
 @dataclass(frozen=True)
 class Tile:
     """A scalar that a page shows as a tile if its value is known, at least `least`, and not the same number
-    as one of the scalars `unlike`, separated by spaces.
+    as one of the scalars `unlike`, separated by spaces; and if the value of the scalar `unless` is not known.
     """
 
     name: str
     least: float | None = None
     unlike: str = ""
+    unless: str = ""
 
 
 def tiles(*names: str | Tile) -> tuple[Tile, ...]:
@@ -43,6 +44,8 @@ def shown_tiles(declared: Sequence[Tile], scalars: Mapping[str, Scalar]) -> tupl
 def _is_shown(tile: Tile, scalars: Mapping[str, Scalar]) -> bool:
     value = _value(scalars, tile.name)
     if value is None or (tile.least is not None and value < tile.least):
+        return False
+    if tile.unless and _value(scalars, tile.unless) is not None:
         return False
     others = [_value(scalars, name) for name in tile.unlike.split()]
     return all(other is None or abs(value - other) > _SAME * abs(other) for other in others)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.comm.host import comm_between
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.diagnose import diagnose
 from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
@@ -70,9 +71,9 @@ def explained_hosts(session: Session, hosts: Sequence[str]) -> list[str]:
     Raises HostsUnreadable.
     """
     if len(hosts) <= POLICY.max_hosts_in_memory:
-        session.map(host_evidence, hosts, summary)
+        session.map(host_evidence, hosts, summary, comm_between)
         return list(hosts)
-    summaries = session.map(summary, hosts, of_some={host_evidence: _spread(hosts)})
+    summaries = session.map(summary, hosts, comm_between, of_some={host_evidence: _spread(hosts)})
     return chosen_hosts(hosts, summaries)
 
 

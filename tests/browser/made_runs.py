@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tests.synthetic import PS_PER_US, Parts, PlaneWriter, TpuJob, tpu_hosts, tpu_xspace, write_run
+from tests.synthetic_comm import comm_hosts
 from tests.synthetic_dcn import dcn_hosts
 from tests.synthetic_devices import kernels_xspace
 from tests.synthetic_pod import Pod, pod_hosts
@@ -63,6 +64,7 @@ def _tpus(logs: Path) -> None:
     write_run(_folder(logs, "dcn/run"), dcn_hosts())
     write_run(_folder(logs, "pods/cube"), torus_hosts(Slice(late_host=9, late_from=2)))
     write_run(_folder(logs, "serving/synthetic"), {"synthetic-server": serving().data})
+    write_run(_folder(logs, "comm/async"), comm_hosts())
 
 
 def _gpus(logs: Path) -> None:

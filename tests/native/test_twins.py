@@ -58,6 +58,9 @@ def test_intervals(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.D
         intervals.nest(start, start + duration, offsets),
         plain_intervals.nest(start, start + duration, offsets),
     )
+    order = np.argsort(start, kind="stable")
+    spans = start[order], (start + duration)[order]
+    assert same(intervals.ending_first(*spans), plain_intervals.ending_first(*spans))
     take = np.array(data.draw(st.lists(st.integers(0, 1), min_size=n, max_size=n)), np.uint8)
     rows = np.array(sorted(data.draw(st.sets(st.integers(0, max(n - 1, 0)), max_size=n))), np.int64)
     longer = (

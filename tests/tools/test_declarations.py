@@ -116,6 +116,7 @@ def test_what_an_answer_lacks_is_optional() -> None:
 # Optional for runs that no golden holds: requests of unknown size, steps without that kind of time, captures without common steps,
 # GPUs that launched no kernel. The graph's table of hot operations as a whole is optional, and shares its columns.
 IN_EVERY_RECORDED_ANSWER = {
+    "communication: step_ps",
     *(
         f"overview_page: steps.{part}_ps"
         for part in (
@@ -212,6 +213,7 @@ LEAST = {
     ),
     "tpu_compatibility": {"n_not_checked": 1},
     "pod_viewer": {"n_cores": 2, "n_steps": 1},
+    "communication": {"wait_ps": 1},
 }
 
 

@@ -16,6 +16,8 @@ const CATEGORIES: Record<string, string> = {
   other: '--c-idle',
   compute_low: '--q-6',
   collective_wait: '--q-9',
+  comm_hidden: '--c-comm-hidden',
+  comm_partly: '--c-comm-partly',
   recv: '--q-4',
   callback: '--q-6',
   periodic: '--q-9',

@@ -50,17 +50,25 @@ def union_ps(start: Int64s, end: Int64s) -> int:
     return int(end[0] - start[0] + np.maximum(end[1:] - new_start, 0).sum())
 
 
+def union(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
+    """Starts and ends of the disjoint intervals that some intervals cover, ascending. Intervals that touch
+    are one.
+    """
+    if not len(start):
+        return start, end
+    order = np.argsort(start, kind="stable")
+    start, end = start[order], np.maximum.accumulate(end[order])
+    opens = np.append(True, start[1:] > end[:-1])
+    return start[opens], end[np.append(np.flatnonzero(opens)[1:] - 1, len(end) - 1)]
+
+
 def union_cover(start: Int64s, end: Int64s) -> Callable[[Int64s], Int64s]:
     """Return a function of moments: how much of the time before each moment the union of the intervals
     covers, in ps.
     """
-    order = np.argsort(start, kind="stable")
-    start, end = start[order], np.maximum.accumulate(end[order]) if len(end) else end
-    if not len(start):
+    union_start, union_end = union(start, end)
+    if not len(union_start):
         return np.zeros_like
-    opens = np.append(True, start[1:] > end[:-1])
-    union_start = start[opens]
-    union_end = end[np.append(np.flatnonzero(opens)[1:] - 1, len(end) - 1)]
     before = np.concatenate((np.zeros(1, np.int64), np.cumsum(union_end - union_start)))
 
     def covered(moment: Int64s) -> Int64s:

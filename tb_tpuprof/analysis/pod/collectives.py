@@ -22,6 +22,7 @@ from tb_tpuprof.analysis.pod.transfers import TransferOp
 
 _SPLIT = ("all-gather", "reduce-scatter", "all-to-all", "ragged-all-to-all", "gather", "scatter")
 _WHOLE = ("broadcast", "collective-broadcast", "reduce", "collective-permute", "send-receive")
+_MOST_NUMBERS = 4
 
 
 class GroupsFrom(Enum):
@@ -42,6 +43,8 @@ class Collective:
     `groups`: devices of the program that take part together, empty for all; `known_by`: the source of the
     groups. `n_seen`: the most participants of one group in this run; if it is 1, waiting is unknown.
     `ordinals`: for PyTorch, the places in a step of the alike operations that are counted together here.
+    `last_core`: the core that arrives last most often, in `last_fraction` of the steps in which others wait;
+    -1 if nobody is seen to wait.
     """
 
     op: TransferOp
@@ -53,6 +56,17 @@ class Collective:
     known_by: GroupsFrom
     n_seen: int
     ordinals: tuple[int, ...] = ()
+    last_core: int = -1
+    last_fraction: float = 0.0
+
+    @property
+    def title(self) -> str:
+        """An instruction's name; for PyTorch the kind and its numbers within a step."""
+        numbers = [f"#{ordinal + 1}" for ordinal in self.ordinals]
+        if not numbers:
+            return self.op.name
+        more = f" and {len(numbers) - _MOST_NUMBERS:,} more" if len(numbers) > _MOST_NUMBERS else ""
+        return f"{self.op.kind} {', '.join(numbers[:_MOST_NUMBERS])}{more}"
 
     @property
     def n_groups(self) -> int:
@@ -125,6 +139,7 @@ def merge_alike(collectives: Sequence[Collective]) -> tuple[Collective, ...]:
 
 
 def _sum_of(first: Collective, second: Collective) -> Collective:
+    waiting = first if first.wait_ps >= second.wait_ps else second
     return replace(
         first,
         n_per_step=first.n_per_step + second.n_per_step,
@@ -132,4 +147,6 @@ def _sum_of(first: Collective, second: Collective) -> Collective:
         wait_ps=first.wait_ps + second.wait_ps,
         ordinals=(*first.ordinals, *second.ordinals),
         n_seen=min(first.n_seen, second.n_seen),
+        last_core=waiting.last_core,
+        last_fraction=waiting.last_fraction,
     )

@@ -7,7 +7,7 @@ Small enough to keep for hundreds of hosts; `join.py` combines them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.device.hardware import hardware
 from tb_tpuprof.analysis.events.charging import charge
+from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.planes import OP_LINE, lines_named, planes
 from tb_tpuprof.analysis.events.proto_fields import number_field
 from tb_tpuprof.analysis.events.stat_rows import first_ints
@@ -83,7 +84,8 @@ class PodHost:
     others.
 
     `n_devices`: accelerators of the host; `cores` are those that ran something in these steps. `all_idle_ps`:
-    by step, the time in which none of them ran anything.
+    by step, the time in which none of them ran anything. `planes`: of the cores in the trace; `begin_ps`:
+    when each core's step begins, like `total_ps`.
     """
 
     host: str
@@ -97,6 +99,8 @@ class PodHost:
     total_ps: Int64s
     all_idle_ps: Int64s
     transfers: Transfers
+    planes: tuple[int, ...] = ()
+    begin_ps: Int64s = field(default_factory=lambda: np.empty((0, 0), np.int64))
 
 
 class Busy(NamedTuple):
@@ -159,6 +163,7 @@ def host_cores(trace: Trace) -> HostCores:
     return HostCores(host_steps, devices, device_planes, core_data)
 
 
+@once
 def pod_host(trace: Trace) -> PodHost:
     """Cores and steps of one host."""
     host_steps, devices, device_planes, core_data = host_cores(trace)
@@ -183,6 +188,8 @@ def pod_host(trace: Trace) -> PodHost:
         total_ps,
         _all_idle(trace, core_data, host_steps),
         _transfers(trace, core_data, n),
+        device_planes,
+        np.array([core.step_start_ps for core in core_data], np.int64).reshape(len(core_data), n),
     )
 
 
@@ -266,7 +273,7 @@ def _all_idle(trace: Trace, core_data: list[_Core], host_steps: Steps) -> Int64s
     return result
 
 
-def _step_rows(host_steps: Steps, group: Int64s) -> Int64s:
+def step_rows(host_steps: Steps, group: Int64s) -> Int64s:
     """The step of each event by its group, -1 if it is in none."""
     if not len(host_steps):
         return np.full(len(group), -1, np.int64)
@@ -285,9 +292,9 @@ def _tpu_core(trace: Trace, plane: int, host_steps: Steps) -> _Core:
     total, begin = host_steps.duration_ps.copy(), host_steps.start_ps.copy()
     number, core_begin, core_duration = step_markers(trace, plane)
     if len(number):
-        row = _step_rows(host_steps, number)
+        row = step_rows(host_steps, number)
         total[row[row >= 0]], begin[row[row >= 0]] = core_duration[row >= 0], core_begin[row >= 0]
-    step = _step_rows(host_steps, groups(trace).group[rows].astype(np.int64))
+    step = step_rows(host_steps, groups(trace).group[rows].astype(np.int64))
     is_in_step = step >= 0
     rows, start, duration, self_ps, step = (
         values[is_in_step] for values in (rows, start, duration, self_ps, step)
@@ -335,7 +342,7 @@ def _launched(trace: Trace, plane: int) -> Int64s:
 def _gpu_core(trace: Trace, plane: int, host_steps: Steps) -> _Core | None:
     """All streams of a GPU; None if it ran nothing in any step."""
     launched = _launched(trace, plane)
-    step = _step_rows(host_steps, groups(trace).group[launched].astype(np.int64))
+    step = step_rows(host_steps, groups(trace).group[launched].astype(np.int64))
     launched, step = launched[step >= 0], step[step >= 0]
     busy = _busy(trace, plane, host_steps, (launched, step))
     if not len(busy.step):
@@ -394,7 +401,7 @@ def _busy_rows(trace: Trace, host_steps: Steps, rows: Int64s) -> Busy:
     start = trace.events["start_ps"][rows]
     end = start + trace.events["duration_ps"][rows]
     event, window = overlapping(start, end, windows(trace))
-    step = _step_rows(host_steps, windows(trace).group[window])
+    step = step_rows(host_steps, windows(trace).group[window])
     event, step = event[step >= 0], step[step >= 0]
     return Busy(rows[event], step, start[event], end[event])
 

@@ -62,8 +62,9 @@ class Pod:
     `part_ps` is stored part by part, in the order it is read. `device_of`: the program's number of each core.
     `n_unplaced`: links with an end on hosts that were not captured or selected. `n_devices`: accelerators of
     these hosts. `all_idle_ps`: by step, the time in which no core of a host ran anything, and `host_step_ps`
-    the step's time, both means over the hosts. `first_step`: of each host, the row of its first common step.
-    `apart`: hosts that were captured at another time, and the gap in ns.
+    the step's time, both means over the hosts. `waited_ps[core, step]`: the waiting of all collectives, be it
+    hidden or not. `first_step`: of each host, the row of its first common step. `apart`: hosts that were
+    captured at another time, and the gap in ns.
     """
 
     hosts: tuple[str, ...]
@@ -84,6 +85,7 @@ class Pod:
     n_devices: int
     all_idle_ps: npt.NDArray[np.float64]
     host_step_ps: npt.NDArray[np.float64]
+    waited_ps: Floats
     first_step: tuple[int, ...] = ()
     apart: tuple[tuple[str, int], ...] = ()
 
@@ -176,7 +178,7 @@ def join(parts: Sequence[PodHost], correction_ns: Sequence[int] = ()) -> Pod:
     transfers = _Transfers(used_hosts, len(cores), n_steps)
     device_of = _devices(cores, transfers.devices())
     row_of = {int(device): row for row, device in enumerate(device_of.tolist())}
-    collectives, late_idle_ps = transfers.wait(part_ps, row_of)
+    collectives, late_idle_ps, waited_ps = transfers.wait(part_ps, row_of)
     channels, n_unplaced = transfers.channels(row_of, n_steps)
     first = next((part for part, _ in used_hosts), parts[0])
     return Pod(
@@ -198,6 +200,7 @@ def join(parts: Sequence[PodHost], correction_ns: Sequence[int] = ()) -> Pod:
         sum(part.n_devices for part, _ in used_hosts),
         _mean([part.all_idle_ps[rows] for part, rows in used_hosts], n_steps),
         _mean([part.steps.duration_ps[rows] for part, rows in used_hosts], n_steps),
+        waited_ps,
         tuple(rows.start for _, rows in used_hosts),
     )
 
@@ -319,9 +322,9 @@ class _Transfers:
                 return tuple(tuple(device_of[row] for row in group) for group in groups), GroupsFrom.ENDS
         return (), GroupsFrom.NOTHING
 
-    def wait(self, part_ps: Int64s, row_of: dict[int, int]) -> tuple[tuple[Collective, ...], Int64s]:
+    def wait(self, part_ps: Int64s, row_of: dict[int, int]) -> tuple[tuple[Collective, ...], Int64s, Floats]:
         """Separate waiting from transferring, in place in `part_ps`. Returns the collectives, longest first,
-        and the idle time in ps by which each core delayed others.
+        the idle time in ps by which each core delayed others, and how long each waited in all of them.
 
         A core that arrives later than the first of its group because it works longer did not arrive late by
         idling.
@@ -351,7 +354,7 @@ class _Transfers:
         moved_ps = np.rint(part_ps[:, :, Part.COLLECTIVE] * share).astype(np.int64)
         part_ps[:, :, Part.COLLECTIVE] -= moved_ps
         part_ps[:, :, Part.COLLECTIVE_WAIT] += moved_ps
-        return merge_alike(collectives), late_idle
+        return merge_alike(collectives), late_idle, waited
 
     def _collective(
         self,
@@ -373,7 +376,8 @@ class _Transfers:
         )
         transfer, wait = float(least.sum()) / n_ran, float((spent - least).sum()) / n_ran
         ordinals = (op.ordinal,) if op.ordinal >= 0 else ()
-        return Collective(op, n_per_step, transfer, wait, groups[0], size, groups[1], n_seen, ordinals)
+        last = _last_to_arrive(spent, least, label) if n_seen > 1 else (-1, 0.0)
+        return Collective(op, n_per_step, transfer, wait, groups[0], size, groups[1], n_seen, ordinals, *last)
 
     def channels(self, row_of: dict[int, int], n_steps: int) -> tuple[tuple[Channel, ...], int]:
         """Links from core to core: of permutations, sends and receives whose pairs the HLO states, busiest
@@ -424,6 +428,18 @@ def _labels(groups: tuple[tuple[int, ...], ...], row_of: dict[int, int], n_cores
         rows = [row_of[device] for device in group if device in row_of]
         label[rows] = number
     return label
+
+
+def _last_to_arrive(spent: Int64s, least: Int64s, label: Int64s) -> tuple[int, float]:
+    """The core that most often arrives last, and its share of the steps in which its group waits for some
+    core; (-1, 0) if none ever waits.
+    """
+    took_part = spent > 0
+    waits = _least(least - spent, label, of_all=True) < 0
+    count = (took_part & waits & (spent == least)).sum(axis=1)
+    last = int(count.argmax()) if len(count) else 0
+    n_steps = int((took_part & waits)[last].sum()) if len(count) else 0
+    return (last, float(count[last]) / n_steps) if n_steps and count[last] else (-1, 0.0)
 
 
 def _late_idle(wait: Int64s, busy: Int64s, label: Int64s) -> Int64s:

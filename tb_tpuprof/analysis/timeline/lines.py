@@ -1,5 +1,5 @@
 """All lines that the timeline adds to a file's own: those of programs and operations (`derived.py`), then a
-device's launches, transfers to the host's memory, and the gaps in its programs.
+device's launches, transfers to the host's memory, exposed communication, and the gaps in its programs.
 
 Lines that the file already contains are not derived, and a trace without such a device costs nothing here.
 """
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.comm.marks import exposed_marks
 from tb_tpuprof.analysis.dcn.ops import Half
 from tb_tpuprof.analysis.dcn.transfers import dcn_host
 from tb_tpuprof.analysis.events.host_offload import host_transfers
@@ -28,6 +29,7 @@ Int64s = npt.NDArray[np.int64]
 Facts = list[tuple[str, str]]
 LAUNCH_LINE, OFFLOAD_LINE, GAP_LINE = "Launch Stats", "Host Offload Ops", "XLA Overhead"
 DCN_LINE = "DCN Transfers"
+EXPOSED_LINE = "Exposed communication"
 _PS_PER_US = 1e6
 
 
@@ -88,6 +90,13 @@ def _added_lines(trace: Trace) -> tuple[_AddedLine, ...]:
     return tuple(line_added for line_added in lines if len(line_added.start_ps))
 
 
+def _exposed_line(trace: Trace, plane: int) -> _AddedLine:
+    """The stretches in which data moves and nothing computes on the device."""
+    marks = exposed_marks(trace, plane)
+    line = DerivedLine(plane, EXPOSED_LINE, "async")
+    return _AddedLine(line, marks.start_ps, marks.end_ps, marks.names, marks.event, lambda _box: [])
+
+
 def _is_missing(trace: Trace, plane: int, name: str) -> bool:
     """Whether the file has no such line on the plane."""
     return not any(trace.line_names[line].startswith(name) for line in trace.lines_of([plane]).tolist())
@@ -96,6 +105,7 @@ def _is_missing(trace: Trace, plane: int, name: str) -> bool:
 def _gpu_lines(trace: Trace, plane: int) -> Iterator[_AddedLine]:
     if _is_missing(trace, plane, LAUNCH_LINE):
         yield _launch_line(trace, plane)
+    yield _exposed_line(trace, plane)
     programs = _derived_programs(trace, plane)
     if programs and _is_missing(trace, plane, GAP_LINE):
         rows = stream_events(trace, plane)
@@ -109,6 +119,7 @@ def _tpu_lines(trace: Trace, plane: int) -> Iterator[_AddedLine]:
         yield _offload_line(trace, plane)
     if _is_missing(trace, plane, DCN_LINE):
         yield _dcn_line(trace, plane)
+    yield _exposed_line(trace, plane)
     modules, ops = lines_named(trace, plane, MODULE_LINES[:1]), lines_named(trace, plane, (OP_LINE,))
     if len(modules) == len(ops) == 1 and _is_missing(trace, plane, GAP_LINE):
         rows = np.arange(*line_events(trace, modules[0]).indices(trace.n_events)[:2])

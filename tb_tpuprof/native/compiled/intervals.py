@@ -216,3 +216,89 @@ def _free_depth(last: cython.pointer(int64_t), top: cython.int, begin: int64_t, 
         elif last[d] >= end:
             free_row = top
     return free_row
+
+
+def ending_first(start: cython.const[int64_t][::1], end: cython.const[int64_t][::1]):
+    """Disjoint pieces of the union of some intervals, each with the interval that ends first; see
+    `plain.intervals.ending_first`.
+    """
+    n: int64_t = start.shape[0]
+    # Each interval adds at most a piece where it begins and one where it ends.
+    starts, ends, owners = np.empty(2 * n, np.int64), np.empty(2 * n, np.int64), np.empty(2 * n, np.int64)
+    piece_start: int64_t[::1] = starts
+    piece_end: int64_t[::1] = ends
+    piece_owner: int64_t[::1] = owners
+    active: int64_t[::1] = np.empty(n, np.int64)
+    n_active: int64_t = 0
+    n_pieces: int64_t = 0
+    now: int64_t = start[0] if n else 0
+    until: int64_t
+    stop: int64_t
+    i: int64_t
+    with cython.nogil:
+        for i in range(n + 1):
+            until = start[i] if i < n else NEVER
+            while n_active > 0 and now < until:
+                if end[active[0]] <= now:
+                    n_active -= 1
+                    active[0] = active[n_active]
+                    _sink(end, active, n_active)
+                    continue
+                stop = min(end[active[0]], until)
+                if n_pieces and piece_end[n_pieces - 1] == now and piece_owner[n_pieces - 1] == active[0]:
+                    piece_end[n_pieces - 1] = stop
+                else:
+                    piece_start[n_pieces] = now
+                    piece_end[n_pieces] = stop
+                    piece_owner[n_pieces] = active[0]
+                    n_pieces += 1
+                now = stop
+            now = max(now, until)
+            if i < n and end[i] > until:
+                active[n_active] = i
+                n_active += 1
+                _rise(end, active, n_active)
+    return starts[:n_pieces].copy(), ends[:n_pieces].copy(), owners[:n_pieces].copy()
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _is_sooner(end: cython.const[int64_t][::1], a: int64_t, b: int64_t) -> cython.bint:
+    """Whether interval a ends before b, or with it and comes first."""
+    return end[a] < end[b] or (end[a] == end[b] and a < b)
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _sink(end: cython.const[int64_t][::1], heap: int64_t[::1], n: int64_t) -> cython.void:
+    """Sink the top of a heap of n intervals to its place."""
+    i: int64_t = 0
+    child: int64_t
+    top: int64_t
+    if n < 2:
+        return
+    top = heap[0]
+    while 2 * i + 1 < n:
+        child = 2 * i + 1
+        if child + 1 < n and _is_sooner(end, heap[child + 1], heap[child]):
+            child += 1
+        if not _is_sooner(end, heap[child], top):
+            break
+        heap[i] = heap[child]
+        i = child
+    heap[i] = top
+
+
+@cython.cfunc
+@cython.nogil
+@cython.exceptval(check=False)
+def _rise(end: cython.const[int64_t][::1], heap: int64_t[::1], n: int64_t) -> cython.void:
+    """Raise the last of a heap of n intervals to its place."""
+    i: int64_t = n - 1
+    last: int64_t = heap[i]
+    while i > 0 and _is_sooner(end, last, heap[(i - 1) // 2]):
+        heap[i] = heap[(i - 1) // 2]
+        i = (i - 1) // 2
+    heap[i] = last

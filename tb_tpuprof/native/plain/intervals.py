@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import itertools
 
 import numpy as np
@@ -128,3 +129,37 @@ def lanes(
         n_depths[line] = len(ends)
         sizes.append(np.bincount(depth[first:last], minlength=len(ends)))
     return n_depths, np.concatenate(sizes), latest
+
+
+def ending_first(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+    """The union of some intervals as disjoint pieces in time order: start, end and owner of each. At any
+    moment the owner is the interval that ends first of those that contain it, of several the earlier one.
+
+    Intervals are sorted by start; those without length own nothing.
+
+        a     ├─────────────┤
+        b       ├────┤
+        c              ├─────────┤
+        owner aabbbbbbaaaaaaaacccc       a ends before c does
+    """
+    starts, ends = start.tolist(), end.tolist()
+    rows: list[list[int]] = []
+    active: list[tuple[int, int]] = []
+    now = starts[0] if starts else 0
+    for i, until in enumerate([*starts, 2**63 - 1]):
+        while active and now < until:
+            last, owner = active[0]
+            if last <= now:
+                heapq.heappop(active)
+                continue
+            stop = min(last, until)
+            if rows and rows[-1][1] == now and rows[-1][2] == owner:
+                rows[-1][1] = stop
+            else:
+                rows.append([now, stop, owner])
+            now = stop
+        now = max(now, until)
+        if i < len(starts) and ends[i] > until:
+            heapq.heappush(active, (ends[i], i))
+    table = np.array(rows, np.int64).reshape(-1, 3)
+    return table[:, 0].copy(), table[:, 1].copy(), table[:, 2].copy()

@@ -20,6 +20,7 @@ from tb_tpuprof.analysis.overview.summary import Summary
 from tb_tpuprof.analysis.steps.combine import sum_hardware
 from tb_tpuprof.analysis.steps.record import Steps
 from tb_tpuprof.settings import PEAKS_VARIABLE
+from tb_tpuprof.tools.comm_costs import EXPOSED_SHARE
 from tb_tpuprof.tools.facts import (
     device_word,
     devices_text,
@@ -207,6 +208,7 @@ SCALARS = (
     *fact_specs("device_busy_ps", "device_time_ps", "device_idle_fraction", is_optional=True),
     *REQUEST_SCALARS,
     *_PAGE_SCALARS.values(),
+    EXPOSED_SHARE,
 )
 TILES = tiles(
     "step_time_avg_ps",
@@ -215,8 +217,9 @@ TILES = tiles(
     "latency_p99_ps",
     "device_busy_ps",
     "device_idle_fraction",
+    EXPOSED_SHARE.name,
     "input_fraction",
-    "device_compute_fraction",
+    Tile("device_compute_fraction", unless=EXPOSED_SHARE.name),
     "host_compute_fraction",
     "host_python_fraction",
     "host_wait_fraction",

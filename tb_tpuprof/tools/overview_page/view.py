@@ -24,6 +24,7 @@ from tb_tpuprof.analysis.steps.pytorch_loader import loader_sentence
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Param, Params
 from tb_tpuprof.tools.clocks import clocks_of
+from tb_tpuprof.tools.comm_costs import exposed_scalars
 from tb_tpuprof.tools.findings_tables import causes_table, findings_table
 from tb_tpuprof.tools.overview_page.scalars import SCALARS, TILES, Run, environment, scalars, with_dispatch
 from tb_tpuprof.tools.overview_page.tables import (
@@ -88,7 +89,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         tables["hosts"] = hosts_table(run.hosts, facts.common.is_disjoint)
     notes = (Diagnostic("info", why.note),) if why.note and why.is_detailed else ()
     diagnostics = (*clocks.diagnostics, *_diagnostics(run), *_excesses(run), *notes)
-    shown = with_dispatch(scalars(run), why)
+    shown = {**with_dispatch(scalars(run), why), **exposed_scalars(session, hosts, clocks)}
     return Payload("overview_page", session.run, hosts, tables, shown, verdict, diagnostics)
 
 

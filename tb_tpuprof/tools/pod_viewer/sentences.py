@@ -14,9 +14,10 @@ from tb_tpuprof.analysis.pod.join import Pod
 from tb_tpuprof.analysis.pod.parts import Part
 from tb_tpuprof.analysis.pod.senders import late_sender
 from tb_tpuprof.analysis.pod.stragglers import LEAST_EXCESS, MIN_STEPS, Straggler, others_median
+from tb_tpuprof.tools.core_names import core_name, count, unit_of
 from tb_tpuprof.tools.findings_tables import cause_color
 from tb_tpuprof.tools.payload import NextStep, Subject, Verdict
-from tb_tpuprof.tools.pod_viewer.tables import core_name, count, host_name, part_text, straggler_name
+from tb_tpuprof.tools.pod_viewer.tables import host_name, part_text, straggler_name
 from tb_tpuprof.tools.verdicts import JobLimits, in_sentence
 from tb_tpuprof.units import all_of, format_fraction, format_time
 
@@ -170,11 +171,6 @@ def _gap(gap_ns: int) -> str:
     days = abs(gap_ns) / _NS_PER_DAY
     amount = f"{days:,.0f} days" if days >= 2 else format_time(abs(gap_ns) * 1000.0)
     return f"{amount} {'later' if gap_ns >= 0 else 'earlier'}"
-
-
-def unit_of(pod: Pod) -> str:
-    """What is compared: a rank, a TPU's core, a GPU or a host."""
-    return "rank" if pod.has_ranks else {"TPU": "core", "GPU": "GPU"}.get(pod.kind, "host")
 
 
 def _cores(pod: Pod) -> str:

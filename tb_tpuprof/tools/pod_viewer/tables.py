@@ -15,13 +15,12 @@ from tb_tpuprof.analysis.pod.join import Pod
 from tb_tpuprof.analysis.pod.parts import PART_TEXTS, Part, PartText
 from tb_tpuprof.analysis.pod.stragglers import Straggler
 from tb_tpuprof.analysis.pod.topology import Topology
+from tb_tpuprof.tools.core_names import core_name, count
 from tb_tpuprof.tools.payload import Table
 from tb_tpuprof.tools.pod_viewer import declared
 from tb_tpuprof.tools.pod_viewer.declared import OWN, TOTAL
 from tb_tpuprof.tools.pod_viewer.topology_tables import channel_links, core_places
 from tb_tpuprof.tools.spec import Values, known_texts
-
-_MOST_NUMBERS = 4
 
 
 def part_text(pod: Pod, part: Part) -> PartText:
@@ -92,14 +91,6 @@ def steps_table(pod: Pod) -> Table:
         titles=_part_titles(pod),
         descriptions=_part_meanings(pod),
     )
-
-
-def core_name(pod: Pod, core: int) -> str:
-    """`rank 3` if cores are a job's processes, else `host TPU:0`; only the host if it is the core."""
-    if pod.has_ranks:
-        return f"rank {pod.cores[core].rank}"
-    host, name = pod.hosts[int(pod.host_of[core])], pod.cores[core].name
-    return host if name == host else f"{host} {name}"
 
 
 def host_name(pod: Pod, host: str) -> str:
@@ -203,7 +194,7 @@ def collectives_table(pod: Pod) -> Table:
     per = _per(pod)
     return declared.COLLECTIVES.fill(
         {
-            "op": [_operation(collective) for collective in rows],
+            "op": [collective.title for collective in rows],
             "kind": [collective.op.kind for collective in rows],
             "process_group": known_texts([collective.op.process_group for collective in rows]),
             "transfer_ps": np.array([collective.transfer_ps for collective in rows]),
@@ -237,17 +228,6 @@ def _collectives_note(rows: Sequence[Collective]) -> str:
         *(remarks if len(remarks) == 1 else ()),
     ]
     return "; ".join(text for text in parts if text)
-
-
-def _operation(collective: Collective) -> str:
-    """An instruction's name; for PyTorch the kind and its numbers within a step."""
-    numbers = [ordinal + 1 for ordinal in collective.ordinals]
-    if not numbers:
-        return collective.op.name
-    shown = ", ".join(f"#{number}" for number in numbers[:_MOST_NUMBERS])
-    return f"{collective.op.kind} {shown}" + (
-        f" and {len(numbers) - _MOST_NUMBERS:,} more" if len(numbers) > _MOST_NUMBERS else ""
-    )
 
 
 def _per(pod: Pod) -> str:
@@ -287,8 +267,3 @@ def channels_table(pod: Pod, slice_of_pod: Topology | str) -> Table:
         note,
         titles={"n_per_step": f"Times {_per(pod)}"},
     )
-
-
-def count(n: int, word: str) -> str:
-    """`1 core`, `1,024 cores`."""
-    return f"{n:,} {word}" + ("" if n == 1 else "s")

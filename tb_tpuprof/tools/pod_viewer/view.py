@@ -20,15 +20,15 @@ from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Availability, Params, Question
 from tb_tpuprof.tools.clocks import Clocks, clocks_of
+from tb_tpuprof.tools.core_names import core_name, unit_of
 from tb_tpuprof.tools.facts import framework_of
 from tb_tpuprof.tools.payload import Diagnostic, Payload, Scalar, Table
 from tb_tpuprof.tools.pod_viewer import declared
-from tb_tpuprof.tools.pod_viewer.sentences import apart_text, are_alike, unit_of, verdict
+from tb_tpuprof.tools.pod_viewer.sentences import apart_text, are_alike, verdict
 from tb_tpuprof.tools.pod_viewer.tables import (
     cells_table,
     channels_table,
     collectives_table,
-    core_name,
     cores_table,
     measures,
     parts_table,

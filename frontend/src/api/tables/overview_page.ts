@@ -144,6 +144,7 @@ export const OVERVIEW_PAGE = {
       device_compute_32bit_fraction: scalar('device_compute_32bit_fraction', true),
       host_eager_fraction: scalar('host_eager_fraction', true),
       device_eager_fraction: scalar('device_eager_fraction', true),
+      exposed_communication_fraction: scalar('exposed_communication_fraction', true),
     },
   },
 };

@@ -1,0 +1,109 @@
+import { describe, expect, it } from 'vitest';
+import { readTable } from '../../api/declared';
+import { payloadOf, tableFor } from '../testing';
+import {
+  boxText,
+  captionsOf,
+  mixesOf,
+  PICTURE,
+  pictureOf,
+  rowOf,
+  TABLES,
+  ticksOf,
+  type Box,
+  type Picture,
+} from './model';
+
+const MS = 1e9;
+
+function drawn(
+  ...rows: [lane: string, kind: string, op: string | null, start: number, length: number][]
+): Picture {
+  const table = tableFor(PICTURE.tables.boxes, {
+    lane: rows.map(([lane]) => lane),
+    kind: rows.map(([, kind]) => kind),
+    op: rows.map(([, , op]) => op),
+    start_ps: rows.map(([, , , start]) => start),
+    duration_ps: rows.map(([, , , , length]) => length),
+  });
+  return pictureOf(readTable(payloadOf({ tables: { boxes: table } }), PICTURE.tables.boxes));
+}
+
+describe('a picture', () => {
+  it('has compute on top, lanes by number, and the exposed time of all at the bottom', () => {
+    const { lanes, boxes } = drawn(
+      ['Exposed', 'total', null, 0, 5],
+      ['Lane 10', 'hidden', 'b', 1, 2],
+      ['Lane 2', 'exposed', 'a', 3, 4],
+      ['Compute', 'compute', null, 1, 1],
+    );
+    expect(lanes).toEqual(['Compute', 'Lane 2', 'Lane 10', 'Exposed']);
+    expect(boxes.map(({ lane }) => lane)).toEqual([3, 2, 1, 0]);
+    expect(boxes[2]).toMatchObject({ startPs: 3, endPs: 7, op: 'a', kind: 'exposed' });
+  });
+
+  it('names an operation in its longest box, else after its last one, else not at all', () => {
+    const picture = drawn(
+      ['Lane 1', 'exposed', 'long', 0, 4],
+      ['Lane 1', 'partly', 'long', 4, 20],
+      ['Lane 1', 'exposed', 'crowded', 30, 2],
+      ['Lane 1', 'exposed', 'free', 36, 2],
+      ['Lane 1', 'exposed', 'edge', 60, 2],
+      ['Exposed', 'total', null, 0, 99],
+    );
+    const captions = captionsOf(picture, () => 10, 71);
+    expect(captions.map(({ box, isInside }) => [box.op, box.startPs, isInside])).toEqual([
+      ['long', 4, true],
+      ['free', 36, false],
+    ]);
+    expect(captionsOf(picture, () => 10, 72).map(({ box }) => box.op)).toEqual(['long', 'free', 'edge']);
+  });
+
+  it('counts runs of one name apart where they do not touch', () => {
+    const picture = drawn(['Lane 1', 'hidden', 'a', 0, 10], ['Lane 1', 'hidden', 'a', 11, 10]);
+    expect(captionsOf(picture, () => 10, 99)).toHaveLength(2);
+    const touching = drawn(['Lane 1', 'hidden', 'a', 0, 10], ['Lane 1', 'exposed', 'a', 10, 10]);
+    expect(captionsOf(touching, () => 10, 99)).toHaveLength(1);
+  });
+});
+
+describe('ticks', () => {
+  it('are at round times, at most as many as fit', () => {
+    expect(ticksOf(12.4 * MS, 7)).toEqual([0, 2, 4, 6, 8, 10, 12].map((tick) => tick * MS));
+    expect(ticksOf(1000, 4)).toEqual([0, 500, 1000]);
+    expect(ticksOf(900, 9)).toEqual([0, 100, 200, 300, 400, 500, 600, 700, 800, 900]);
+    expect(ticksOf(0, 5)).toEqual([]);
+    expect(ticksOf(100, 0)).toEqual([]);
+  });
+});
+
+describe('the bar of an operation', () => {
+  it('is hidden, exposed and waiting time; what may be hidden waits first', () => {
+    const table = tableFor(TABLES.ops, {
+      total_ps: [100, 50, 10],
+      hidden_ps: [60, 0, 0],
+      exposed_ps: [40, 50, 10],
+      wait_ps: [80, 20, null],
+    });
+    const mixes = mixesOf(readTable(payloadOf({ tables: { ops: table } }), TABLES.ops));
+    expect(mixes).toEqual([
+      { hidden: 0.6, exposed: 0.2, waiting: 0.2 },
+      { hidden: 0, exposed: 0.3, waiting: 0.2 },
+      { hidden: 0, exposed: 0.1, waiting: 0 },
+    ]);
+  });
+});
+
+describe('texts', () => {
+  it('say what a box is and how long', () => {
+    const box: Box = { lane: 1, kind: 'exposed', op: 'all-reduce.41', startPs: MS, endPs: 3 * MS };
+    expect(boxText(box)).toBe('all-reduce.41: exposed\n2.00\u00a0ms, from 1.00\u00a0ms');
+    expect(boxText({ ...box, kind: 'total', op: '' })).toBe(
+      'Exposed communication\n2.00\u00a0ms, from 1.00\u00a0ms',
+    );
+  });
+
+  it('read rows from links', () => {
+    expect(['3', '0', '-1', 'x', '1.5', undefined].map(rowOf)).toEqual([3, 0, -1, -1, -1, -1]);
+  });
+});

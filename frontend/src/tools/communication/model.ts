@@ -1,0 +1,146 @@
+/** The parts of a step, the boxes of its picture, and the bar of an operation. Pure. */
+import type { RowsOf } from '../../api/declared';
+import { COMMUNICATION } from '../../api/tables/communication';
+import { format } from '../../base/units';
+import type { StepPart } from '../steps';
+
+export const TABLES = COMMUNICATION.page.tables;
+export const PICTURE = COMMUNICATION.step;
+export type OpRows = RowsOf<typeof TABLES.ops>;
+export type BoxRows = RowsOf<typeof PICTURE.tables.boxes>;
+
+/** The layers of the chart of steps, from below; together they are the step. */
+export const STEP_PARTS: readonly StepPart[] = [
+  { column: 'compute_ps', category: 'Compute', color: 'compute' },
+  { column: 'hidden_ps', category: 'Hidden', color: 'comm_hidden' },
+  { column: 'partly_ps', category: 'Partly hidden', color: 'comm_partly' },
+  { column: 'exposed_ps', category: 'Exposed', color: 'collective' },
+  { column: 'other_ps', category: 'Other', color: 'idle' },
+];
+
+export interface Box {
+  lane: number;
+  /** `compute`, `hidden`, `partly`, `exposed`, or `total` for the exposed time of all operations. */
+  kind: string;
+  op: string;
+  startPs: number;
+  endPs: number;
+}
+
+export interface Picture {
+  lanes: string[];
+  boxes: Box[];
+}
+
+const COMPUTE = 'Compute';
+const EXPOSED = 'Exposed';
+
+/** Compute on top, then the lanes by number, the exposed time of all at the bottom. */
+function byPlace(a: string, b: string): number {
+  const place = (lane: string): number =>
+    lane === COMPUTE ? -1 : lane === EXPOSED ? Infinity : Number(lane.replace(/\D/g, ''));
+  return place(a) - place(b);
+}
+
+export function pictureOf(rows: BoxRows): Picture {
+  const all = rows.all();
+  const lanes = [...new Set(all.map(({ lane }) => lane))].sort(byPlace);
+  const boxes = all.map(({ lane, kind, op, start_ps, duration_ps }) => ({
+    lane: lanes.indexOf(lane),
+    kind,
+    op,
+    startPs: start_ps ?? 0,
+    endPs: (start_ps ?? 0) + (duration_ps ?? 0),
+  }));
+  return { lanes, boxes };
+}
+
+/** One mark per `stepPs`, of 1, 2 or 5 times a power of ten: at most `most` of them. */
+export function ticksOf(totalPs: number, most: number): number[] {
+  if (totalPs <= 0 || most < 1) return [];
+  const power = 10 ** Math.floor(Math.log10(totalPs / most));
+  const stepPs =
+    [1, 2, 5, 10].map((factor) => factor * power).find((step) => totalPs / step <= most) ?? totalPs;
+  return Array.from({ length: Math.floor(totalPs / stepPs) + 1 }, (_, i) => i * stepPs);
+}
+
+export interface Caption {
+  box: Box;
+  /** In the box, else to the right of it. */
+  isInside: boolean;
+}
+
+/**
+ * The names of operations: in their longest box if there is room, else to the right of their last box, before
+ * the next one of the lane; else nowhere. `roomFor` a name, in ps; `endPs`: where the picture ends.
+ */
+export function captionsOf({ boxes }: Picture, roomFor: (op: string) => number, endPs: number): Caption[] {
+  const lanes = new Map<number, Box[]>();
+  for (const box of boxes)
+    if (box.op && box.kind !== 'total') lanes.set(box.lane, [...(lanes.get(box.lane) ?? []), box]);
+  return [...lanes.values()].flatMap((lane): Caption[] =>
+    runsOf(lane).flatMap((run, i, runs): Caption[] => {
+      const longest = run.reduce((a, b) => (lengthOf(b) > lengthOf(a) ? b : a));
+      const last = run[run.length - 1] as Box;
+      const room = roomFor(last.op);
+      if (lengthOf(longest) >= room) return [{ box: longest, isInside: true }];
+      const limit = runs[i + 1]?.[0]?.startPs ?? endPs;
+      return last.endPs + room <= limit ? [{ box: last, isInside: false }] : [];
+    }),
+  );
+}
+
+const lengthOf = ({ startPs, endPs }: Box): number => endPs - startPs;
+
+/** The boxes of each run of an operation, which touch one another. */
+function runsOf(lane: readonly Box[]): Box[][] {
+  const runs: Box[][] = [];
+  for (const box of [...lane].sort((a, b) => a.startPs - b.startPs)) {
+    const former = runs[runs.length - 1];
+    const before = former?.[former.length - 1];
+    if (former && before?.op === box.op && box.startPs <= before.endPs) former.push(box);
+    else runs.push([box]);
+  }
+  return runs;
+}
+
+/** Lengths of the parts of an operation's bar, as shares of the longest operation's. */
+export interface Mix {
+  hidden: number;
+  exposed: number;
+  waiting: number;
+}
+
+export function mixesOf(ops: OpRows): Mix[] {
+  const rows = ops.all();
+  const longest = Math.max(0, ...rows.map(({ total_ps }) => total_ps ?? 0)) || 1;
+  return rows.map(({ hidden_ps, exposed_ps, wait_ps }) => {
+    // What is hidden may be waiting, too: at least the rest of the waiting is exposed.
+    const waiting = Math.min(Math.max((wait_ps ?? 0) - (hidden_ps ?? 0), 0), exposed_ps ?? 0);
+    return {
+      hidden: (hidden_ps ?? 0) / longest,
+      exposed: ((exposed_ps ?? 0) - waiting) / longest,
+      waiting: waiting / longest,
+    };
+  });
+}
+
+const KIND_WORDS: Readonly<Record<string, string>> = {
+  compute: 'Compute',
+  hidden: 'hidden',
+  partly: 'partly hidden: this part is hidden',
+  exposed: 'exposed',
+  total: 'Exposed communication',
+};
+
+/** The tooltip of a box. */
+export function boxText({ kind, op, startPs, endPs }: Box): string {
+  const what = KIND_WORDS[kind] ?? kind;
+  return `${op ? `${op}: ${what}` : what}\n${format(endPs - startPs, 'ps')}, from ${format(startPs, 'ps')}`;
+}
+
+/** The row that a parameter names; -1: none, so the server chooses. */
+export function rowOf(text: string | undefined): number {
+  const row = Number(text ?? -1);
+  return Number.isInteger(row) && row >= 0 ? row : -1;
+}

@@ -1,0 +1,1 @@
+"""communication: hidden and exposed communication of each step, device and operation."""

@@ -1,0 +1,245 @@
+"""communication: what each step pays for moving data: hidden and exposed communication by step, device and
+operation.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tb_tpuprof.analysis.comm.activity import Traffic
+from tb_tpuprof.analysis.comm.host import comm_devices, comm_host
+from tb_tpuprof.analysis.comm.join import Comm
+from tb_tpuprof.analysis.comm.picture import picture
+from tb_tpuprof.analysis.steps.clocks import clock_marks
+from tb_tpuprof.errors import BadParameter, ToolUnavailable
+from tb_tpuprof.session import Session
+from tb_tpuprof.tools.base import Availability, Params, Question
+from tb_tpuprof.tools.clocks import Clocks, clocks_of
+from tb_tpuprof.tools.comm_costs import EXPOSED_SHARE, Costs, exposed_share, is_whole, joined_comm
+from tb_tpuprof.tools.communication import declared
+from tb_tpuprof.tools.communication.sentences import verdict
+from tb_tpuprof.tools.communication.tables import (
+    boxes_table,
+    device_name,
+    devices_table,
+    ops_table,
+    steps_table,
+    unit_word,
+)
+from tb_tpuprof.tools.core_names import count
+from tb_tpuprof.tools.payload import Diagnostic, Payload, Scalar
+from tb_tpuprof.tools.spec import Number, fill_scalars
+from tb_tpuprof.tools.tool import Tool
+from tb_tpuprof.units import format_fraction, format_time, format_value
+
+_HOSTS_TO_CHECK = 4
+_REASON = (
+    "no device moved any data: the trace has no collective, send, receive, asynchronous copy or copy between "
+    "memories in its steps."
+)
+_REMEDY = (
+    "Nothing is missing for a job on one device that keeps its data there. Otherwise profile the devices "
+    "that communicate, for at least one step."
+)
+_APART = "the hosts' steps do not overlap in time."
+
+
+def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
+    """Hidden and exposed communication of all devices of the chosen hosts."""
+    comm, clocks = _comm(session, hosts)
+    tables = {"steps": steps_table(comm), "ops": ops_table(comm), "devices": devices_table(comm)}
+    diagnostics = (*clocks.diagnostics, *_diagnostics(comm, hosts))
+    return Payload(TOOL.name, session.run, hosts, tables, _scalars(comm), verdict(comm), diagnostics)
+
+
+def step_view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
+    """One step on one device as boxes. Raises BadParameter for a device or a step that does not exist."""
+    comm, _clocks = _comm(session, hosts)
+    device = _row(params, "device", len(comm.cores), "devices")
+    step = _row(params, "step", len(comm.step_names), "steps")
+    exposed = comm.exposed_ps.sum(axis=2)
+    if device < 0:
+        device = int(exposed.mean(axis=1).argmax())
+    if step < 0:
+        step = int(np.argsort(exposed[device], kind="stable")[exposed.shape[1] // 2])
+    host = int(comm.host_of[device])
+    of_host = device - int(np.searchsorted(comm.host_of, host))
+    devices = comm_devices(session.trace(comm.hosts[host]))
+    row = comm.rows_of_host[host].start + step
+    boxes = picture(devices, of_host, row)
+    table = boxes_table(boxes, devices.ops, f"{_step_title(comm, step)} on {device_name(comm, device)}")
+    scalars = fill_scalars(
+        declared.PICTURE_SCALARS,
+        {
+            "device": device,
+            "step": step,
+            "begin_ps": int(devices.begin_ps[of_host, row]),
+            "step_ps": int(devices.total_ps[of_host, row]),
+            "n_left_out": boxes.n_left_out,
+        },
+    )
+    return Payload(TOOL.name, session.run, hosts, {"boxes": table}, scalars)
+
+
+def _step_title(comm: Comm, step: int) -> str:
+    if is_whole(comm):
+        return "The whole capture"
+    name = comm.step_names[step]
+    return name if "step" in name.lower() else f"Step {name}"
+
+
+def _row(params: Params, name: str, n: int, what: str) -> int:
+    row = int(params[name])
+    if row >= n:
+        raise BadParameter(name, row, f"less than the number of {what}, {n}")
+    return row
+
+
+def _comm(session: Session, hosts: tuple[str, ...]) -> tuple[Comm, Clocks]:
+    """The communication of the hosts. Raises ToolUnavailable if nothing moves data in common steps."""
+    parts = session.map(comm_host, hosts)  # before the clocks, so that each host is read once
+    clocks = clocks_of(session, hosts)
+    comm = joined_comm(session, parts, clocks)
+    if not comm.has_traffic:
+        is_apart = comm.pod.is_disjoint
+        raise ToolUnavailable(
+            TOOL.name,
+            _APART if is_apart else _REASON,
+            "Capture all hosts at the same time." if is_apart else _REMEDY,
+        )
+    return comm, clocks
+
+
+def _scalars(comm: Comm) -> dict[str, Scalar]:
+    costs, unit = Costs(comm), unit_word(comm)
+    whole = is_whole(comm)
+    base = f"of the capture, mean per {unit}" if whole else f"of a step, mean per {unit}"
+    exposed = comm.exposed_ps.sum(axis=2).mean(axis=0)
+    least, most = format_time(float(exposed.min())), format_time(float(exposed.max()))
+    span = "" if least == most else f" · {least} to {most}"
+    n_runs = np.array([one.n_runs for one in comm.ops], np.int64).reshape(-1, 3)
+    best = f"at best, instead of {format_time(costs.step_ps)}"
+    numbers = fill_scalars(
+        declared.SCALARS,
+        {
+            "n_devices_compared": Number(len(comm.cores), comm.pod.device),
+            "n_shown_steps": Number(
+                0 if whole else len(comm.step_names), "none are marked" if whole else "that all hosts have"
+            ),
+            "exposed_ps": Number(
+                costs.exposed_ps, f"{format_fraction(costs.exposed_fraction)} {base.partition(',')[0]}{span}"
+            ),
+            "hidden_fraction": Number(
+                costs.hidden_ps / costs.moved_ps,
+                f"{format_time(costs.hidden_ps)} of {format_time(costs.moved_ps)} of communication",
+            ),
+            "hidden_ps": Number(costs.hidden_ps, base),
+            **(
+                {"capture_span_ps": Number(costs.step_ps, f"mean of {count(len(comm.cores), unit)}")}
+                if whole
+                else {"step_ps": Number(costs.step_ps, f"mean of all steps and {unit}s")}
+            ),
+            "best_step_ps": Number(
+                costs.step_ps - costs.gain_ps, best, "Capture if fully hidden" if whole else ""
+            ),
+            "gain_fraction": Number(costs.gain_fraction, "with all communication hidden"),
+            "wait_ps": _wait(comm),
+            "bus_bytes_per_s": _bus(comm),
+            "exposed_devices_ps": Number(float(costs.by_traffic[Traffic.DEVICES]), base),
+            "exposed_host_ps": Number(float(costs.by_traffic[Traffic.HOST]), base),
+            "exposed_local_ps": Number(float(costs.by_traffic[Traffic.LOCAL]), base),
+            "n_runs": Number(int(n_runs.sum()), "in the whole trace"),
+            "n_exposed_runs": Number(int(n_runs[:, 2].sum()), "in the whole trace"),
+        },
+    )
+    return {**numbers, EXPOSED_SHARE.name: exposed_share(comm)}
+
+
+def _wait(comm: Comm) -> Number:
+    """Waiting in collectives as the pod viewer has it, and who arrives last in the one that waits most."""
+    if comm.pod_wait_ps is None:
+        if comm.pod.collectives:
+            return Number(None, "only one participant of each collective was captured")
+        return Number(None)
+    waits = max((one.pod for one in comm.ops if one.pod), key=lambda one: one.wait_ps, default=None)
+    if waits is None or waits.last_core < 0:
+        return Number(comm.pod_wait_ps, "in collectives")
+    share = format_fraction(waits.last_fraction)
+    return Number(comm.pod_wait_ps, f"{device_name(comm, waits.last_core)} is last in {share} of the steps")
+
+
+def _bus(comm: Comm) -> Number:
+    """Bus bandwidth of the collectives whose size and group are known, weighted by their transfers' time."""
+    rates, times = [], []
+    for one in comm.ops:
+        rate, collective = one.bytes_per_s[1], one.timed
+        if rate is not None and collective is not None and one.op.traffic == Traffic.DEVICES:
+            rates.append(rate)
+            times.append(collective.transfer_ps)
+    n_all = sum(one.op.traffic == Traffic.DEVICES for one in comm.ops)
+    if not rates:
+        return Number(None, "" if n_all else "nothing is exchanged between devices")
+    mean = float(np.average(rates, weights=times))
+    fastest = format_value(max(rates), "bytes_per_s")
+    note = f"up to {fastest}; {len(rates):,} of {count(n_all, 'collective')}"
+    return Number(mean, note)
+
+
+def _diagnostics(comm: Comm, hosts: tuple[str, ...]) -> tuple[Diagnostic, ...]:
+    diagnostics = []
+    left_out = [host for host in hosts if host not in comm.hosts]
+    if left_out:
+        names = ", ".join(left_out[:5]) + (" …" if len(left_out) > 5 else "")
+        diagnostics.append(
+            Diagnostic(
+                "info",
+                f"{len(left_out):,} of {len(hosts):,} hosts have no device in the others' steps: {names}.",
+            )
+        )
+    if is_whole(comm):
+        text = "The trace has no steps: the whole capture is shown, from the first operation to the last."
+        diagnostics.append(Diagnostic("info", text))
+    return tuple(diagnostics)
+
+
+def available(session: Session) -> Availability:
+    """Whether a device of one of the first hosts moves data in its steps."""
+    for host in session.hosts[:_HOSTS_TO_CHECK]:
+        part = session.get(comm_host, host)
+        if part.exposed_ps.any() or part.hidden_ps.any():
+            return Availability()
+    return Availability(_REASON, _REMEDY, "no traffic")
+
+
+def badge(session: Session) -> str:
+    """The exposed share of the steps, where it is known."""
+    parts = session.known(comm_host, session.hosts)
+    if not parts or (len(parts) > 1 and not session.known(clock_marks, session.hosts)):
+        return ""
+    comm = joined_comm(session, parts, clocks_of(session, session.hosts))
+    share = Costs(comm).exposed_fraction if comm.has_traffic else 0.0
+    return f"{share * 100:.0f}%" if share >= 0.005 else ""
+
+
+TOOL = Tool(
+    name="communication",
+    title="Communication",
+    group="Time",
+    summary="What steps pay for moving data: communication hidden behind compute, exposed, and waiting",
+    view=view,
+    available=available,
+    badge=badge,
+    tables=declared.PAGE_TABLES,
+    scalars=declared.SCALARS,
+    tiles=declared.TILES,
+    questions=(
+        Question(
+            "step",
+            "One step on one device: its compute, and its operations that move data, by what hides them",
+            step_view,
+            declared.PICTURE_PARAMS,
+            (declared.BOXES,),
+            declared.PICTURE_SCALARS,
+        ),
+    ),
+)

@@ -91,7 +91,7 @@ def unique_ids(group: Ints, ids: Ints) -> Ints:
     """Ids that differ within their group: the first one of equal ids stays, each other one becomes the least
     positive number that its group does not use.
     """
-    result = ids.copy()
+    result: Ints = ids.copy()
     order = np.lexsort((ids, group))
     is_repeated = (group[order][1:] == group[order][:-1]) & (ids[order][1:] == ids[order][:-1])
     repeated_rows = np.sort(order[1:][is_repeated])

@@ -7,13 +7,15 @@ kind.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.errors import NotATrace
 from tb_tpuprof.ingest.storage import kinds
 from tb_tpuprof.ingest.storage.files import FileBytes, FileState, file_state, is_chrome_trace, read_file
-from tb_tpuprof.ingest.storage.runs import host_of, is_program
+from tb_tpuprof.ingest.storage.runs import host_of, is_program, is_snapshot
 from tb_tpuprof.ingest.storage.source import (
     BytesSource,
     FileSource,
@@ -40,6 +42,8 @@ def open_trace(path: str, is_outline: bool = False, stats: frozenset[str] | None
     moment. `stats`: the stats of an XSpace's events to decode instead of those that analyses read.
     """
     state = file_state(path)
+    if is_snapshot(path):
+        return _of_snapshot(path, state)
     if is_program(path):
         # A run of programs only: a trace without events, with its programs in the same folder.
         return _decoded(
@@ -68,6 +72,16 @@ def open_trace(path: str, is_outline: bool = False, stats: frozenset[str] | None
     file = FileBytes(data)
     del data
     return _decoded(file, path, host_of(path), source, is_outline, intact.damage if intact else "", stats)
+
+
+def _of_snapshot(path: str, state: FileState) -> Trace:
+    """A trace without events, with the memory in use at one moment."""
+    from tb_tpuprof.ingest.heap.snapshot import read_heap
+
+    nothing = _decoded(
+        FileBytes(np.frombuffer(_NO_EVENTS, np.uint8)), path, host_of(path), FileSource(state)
+    )
+    return replace(nothing, heap=read_heap(path))
 
 
 def _is_whole(data: npt.NDArray[np.uint8]) -> bool:

@@ -20,6 +20,13 @@ _TRACE = (
     "Capture a profile, or copy the .xplane.pb files into the run's folder. The memory viewer and the "
     "graph viewer do not need one."
 )
+_TRACE_OF_SNAPSHOTS = "Capture a profile. What this run has is on the page Memory snapshot."
+_SAVE_SNAPSHOT = (
+    "Save one below the log directory while the memory is in use. JAX: "
+    "`jax.profiler.save_device_memory_profile(logdir + '/memory.prof')`. PyTorch: "
+    "`torch.cuda.memory._record_memory_history()`, later "
+    "`torch.cuda.memory._dump_snapshot(logdir + '/step_snapshot.pickle')`."
+)
 _TRUE = ("1", "true", "yes")
 _FALSE = ("0", "false", "no")
 
@@ -60,8 +67,19 @@ def validate_hosts(tool: Declaration, session: Session, hosts: Sequence[str] | N
 
 
 def lacks_trace(tool: Declaration, session: Session) -> Availability:
-    """Why a tool that needs a trace has nothing to show for a run that holds only programs."""
-    if tool.needs_trace and session.info.state == "hlo":
+    """Why a tool has nothing to show for a run that does not hold what it needs: a trace, a snapshot of
+    memory, or at least programs.
+    """
+    state = session.info.state
+    if tool.needs_snapshot and state != "memory":
+        return Availability("the run contains no snapshot of memory.", _SAVE_SNAPSHOT, "no snapshot")
+    if not tool.needs_snapshot and state == "memory":
+        return Availability(
+            f"{tool.title} needs a trace, and this run holds only snapshots of memory.",
+            _TRACE_OF_SNAPSHOTS,
+            "no trace",
+        )
+    if tool.needs_trace and state == "hlo":
         return Availability(
             f"{tool.title} needs a trace, and this run holds only the HLO of compiled programs "
             "(*.hlo_proto.pb).",

@@ -33,7 +33,8 @@ def view_readable(
     else the view raises.
     """
     payload, failures = of_readable(session, chosen, lambda hosts: view(session, hosts, params))
-    notices, unread = ([], {}) if session.info.state == "hlo" else _notices(session, payload.hosts)
+    has_trace = session.info.state not in ("hlo", "memory")
+    notices, unread = _notices(session, payload.hosts) if has_trace else ([], {})
     failures |= unread
     n_asked = len(chosen.hosts if tool.hosts == "many" else session.hosts)
     named = [*_unreadable(session, failures, n_asked), *_gone(chosen)]

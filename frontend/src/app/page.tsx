@@ -137,7 +137,7 @@ function ToolBody({ info, view }: { info: ToolInfo; view: ToolView }): VNode {
 }
 
 function RunBody({ tools, viewOf }: { tools: ToolsAnswer; viewOf: PageProps['viewOf'] }): VNode {
-  if (tools.state !== 'ok' && tools.state !== 'hlo')
+  if (!['ok', 'hlo', 'memory'].includes(tools.state))
     return <Message title={tools.message || 'There is no trace in this run.'} />;
   if (!tool.value) return <Loading what="Opening" />;
   const info = tools.tools.find((candidate) => candidate.name === tool.value);

@@ -6,6 +6,7 @@
 <logdir>/**/plugins/profile/<session>/<host>.trace               TensorFlow 2.1's; read if nothing is newer
 <logdir>/**/<folder>/<worker>[.<timestamp>].pt.trace.json[.gz]   PyTorch's profiler; run <folder>
 <logdir>/**/plugins/profile/<session>/<program>.hlo_proto.pb     without a trace: a run of programs only
+<logdir>/**/<folder>/memory.prof, *.pprof, *_snapshot.pickle     without a trace: a run of memory snapshots
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ from typing import NamedTuple
 from tb_tpuprof.errors import LogDirectory, NotATrace, RunNotFound, StorageError
 from tb_tpuprof.ingest.storage import joining
 from tb_tpuprof.ingest.storage.files import file_state, filesystem, is_url, storage_errors
-from tb_tpuprof.ingest.storage.kinds import kind_of_name, without_trace
+from tb_tpuprof.ingest.storage.kinds import SNAPSHOT_SUFFIXES, kind_of_name, without_trace
 from tb_tpuprof.ingest.storage.run_info import HostFile, RunInfo
 
 XPLANE_SUFFIXES = (".xplane.pb", ".xplane.pb.gz", ".xspace.pb", ".xspace.pb.gz")
 PYTORCH_SUFFIXES = (".pt.trace.json", ".pt.trace.json.gz")
 OLD_TRACE_SUFFIXES = (".trace", ".trace.gz")
 SUFFIXES = (*XPLANE_SUFFIXES, *PYTORCH_SUFFIXES, ".trace.json", ".trace.json.gz", *OLD_TRACE_SUFFIXES)
+_ANYWHERE = (*PYTORCH_SUFFIXES, *SNAPSHOT_SUFFIXES)  # these make a run of any folder
 _PERFETTO = "perfetto_trace.json.gz"  # JAX writes it next to the XPlane, with the same events
 UNREADABLE = "unreadable"
 NO_NAME = "(no name)"
@@ -43,6 +45,10 @@ PROGRAMS_ONLY = (
     "This run contains the HLO of compiled programs (*.hlo_proto.pb) but no trace: the memory viewer and the "
     "graph viewer show what the compiler planned. "
     "Capture a profile, or copy the .xplane.pb files here, to see what ran and for how long."
+)
+SNAPSHOTS_ONLY = (
+    "This run contains snapshots of memory and no trace: the memory snapshot page shows what was allocated, and "
+    "by whom. Capture a profile to see what ran and for how long."
 )
 _SESSION_TIME = re.compile(r"^(\d{4})[_-](\d\d)[_-](\d\d)[_-](\d\d)[_-](\d\d)[_-](\d\d)")
 _TIMESTAMP = re.compile(r"\.\d{10,}$")
@@ -67,7 +73,14 @@ def host_of(path: str) -> str:
         if name.endswith(suffix):
             host = name[: -len(suffix)]
             return (_TIMESTAMP.sub("", host) if suffix in PYTORCH_SUFFIXES else host) or NO_NAME
+    if is_snapshot(name):
+        return re.sub(r"\.(p?prof(\.gz)?|pickle)$", "", name) or NO_NAME
     return re.sub(r"\.json(\.gz)?$", "", name) or NO_NAME
+
+
+def is_snapshot(path: str) -> bool:
+    """Whether a file is a snapshot of memory, by its name."""
+    return path.endswith(SNAPSHOT_SUFFIXES)
 
 
 def is_program(path: str) -> bool:
@@ -120,7 +133,7 @@ def _find_one(logdir: str, name: str) -> RunInfo:
         return _run(logdir, path)
     logdir_name = os.path.basename(os.path.abspath(logdir))
     for folder in (os.path.join(logdir, *parts), *([logdir] if name == logdir_name else [])):
-        if os.path.isdir(folder) and _holds_pytorch(folder):
+        if os.path.isdir(folder) and _is_run(folder):
             return _run(logdir, folder)
     raise RunNotFound(name, "its folder does not exist (anymore)")
 
@@ -180,14 +193,14 @@ def _of_file(path: str, size_bytes: int, mtime_ns: int) -> RunInfo:
     return replace(run, name=title or NO_NAME, message=PROGRAM_ONLY)
 
 
-def _holds_pytorch(folder: str) -> bool:
-    """Whether the folder itself contains files of PyTorch's profiler."""
+def _is_run(folder: str) -> bool:
+    """Whether the folder itself contains files that make any folder a run."""
     with storage_errors(folder), os.scandir(folder) as entries:
-        return any(entry.name.endswith(PYTORCH_SUFFIXES) for entry in entries)
+        return any(entry.name.endswith(_ANYWHERE) for entry in entries)
 
 
 def _session_folders(logdir: str) -> Iterator[str]:
-    """Folders below any plugins/profile, and those of PyTorch. Follows links, but enters no folder twice."""
+    """Folders below any plugins/profile, those of PyTorch, and those with snapshots of memory. Follows links, but enters no folder twice."""
     seen: set[tuple[int, int]] = set()
     stack = [logdir]
     while stack and len(seen) < _MAX_FOLDERS:
@@ -205,7 +218,7 @@ def _session_folders(logdir: str) -> Iterator[str]:
         if folder.replace(os.sep, "/").endswith("/plugins/profile"):
             yield from folders
             continue
-        if any(entry.name.endswith(PYTORCH_SUFFIXES) for entry in children):
+        if any(entry.name.endswith(_ANYWHERE) for entry in children):
             yield folder
         stack += folders
 
@@ -255,12 +268,12 @@ def _printable(name: str) -> str:
 
 
 def _matters(name: str) -> bool:
-    return name.endswith((*SUFFIXES, HLO_SUFFIX)) or name == _PERFETTO or kind_of_name(name) is not None
+    return name.endswith((*SUFFIXES, HLO_SUFFIX, *SNAPSHOT_SUFFIXES)) or name == _PERFETTO or kind_of_name(name) is not None
 
 
 def _of_entries(name: str, path: str, entries: list[_Entry], folder_time: Callable[[], int]) -> RunInfo:
     """The run made of a folder's files. If no file has a time, the folder's own time counts."""
-    files, programs, perfetto = [], [], []
+    files, programs, perfetto, snapshots = [], [], [], []
     newest = 0
     for entry in entries:
         file = HostFile(host_of(entry.name), entry.path, entry.size_bytes, entry.mtime_ns)
@@ -269,9 +282,11 @@ def _of_entries(name: str, path: str, entries: list[_Entry], folder_time: Callab
         elif entry.name.endswith(SUFFIXES):
             files.append(file)
             newest = max(newest, _written_ns(entry.name) or entry.mtime_ns)
+        elif is_snapshot(entry.name):
+            snapshots.append(file)
         elif is_program(entry.name) and entry.size_bytes:
             programs.append(replace(file, host=NO_HOST))
-    files = files or perfetto or _of_programs(programs)
+    files = files or perfetto or snapshots or _of_programs(programs)
     newest = newest or max((file.mtime_ns for file in files), default=0) or folder_time()
     return _info(name, path, files, newest, [entry.name for entry in entries])
 
@@ -297,6 +312,8 @@ def _info(name: str, path: str, files: list[HostFile], newest_ns: int, names: li
         state, message = "hlo", PROGRAMS_ONLY
     elif not files:
         state, message = without_trace(names)
+    elif all(is_snapshot(file.path) for file in files) and any(file.size_bytes for file in files):
+        state, message = "memory", SNAPSHOTS_ONLY
     elif not any(file.size_bytes for file in files):
         state, message = UNREADABLE, _why_empty(files)
     return RunInfo(name, path, ordered, _captured_at(name, newest_ns), state, message)
@@ -394,7 +411,7 @@ def _url_runs(logdir: str) -> list[RunInfo]:
     sessions: dict[str, list[dict[str, object]]] = {}
     for path, entry in files.items():
         folder = os.path.dirname(path)
-        if os.path.dirname(folder).endswith("plugins/profile") or path.endswith(PYTORCH_SUFFIXES):
+        if os.path.dirname(folder).endswith("plugins/profile") or path.endswith(_ANYWHERE):
             sessions.setdefault(folder, []).append({**entry, "name": path})
     return [
         _url_run(_run_name(inner.rstrip("/") or "/", folder), prefix + folder.lstrip("/"), files)

@@ -87,9 +87,9 @@ def profile_once(
     repository: Repository | None = None,
     take: Callable[[int], object] = int,
 ) -> Reply:
-    """One attempt at a profile, or at a snapshot. `begin` is called once connected, may wait, and returns when to start (Unix
-    ns; 0: at once). `take` is called with the reply's size before it is received, may wait, and refuses it
-    by raising.
+    """One attempt at a profile, or at a snapshot. `begin` is called once connected, may wait, and returns
+    when to start (Unix ns; 0: at once). `take` is called with the reply's size before it is received, may
+    wait, and refuses it by raising.
 
     `stage` is called with profiling, then repeatedly with receiving as bytes arrive. With a repository, the
     server writes the file itself, and the reply contains no profile. Raises CaptureFailed.
@@ -184,7 +184,10 @@ def call_once(
 ) -> None:
     """A call whose reply has no contents. Raises CaptureFailed."""
     _call(
-        target, method, request, CallSettings(deadline_s, _MONITOR_BYTES, cancel or Cancellation(), _ignore_stage)
+        target,
+        method,
+        request,
+        CallSettings(deadline_s, _MONITOR_BYTES, cancel or Cancellation(), _ignore_stage),
     )
 
 
@@ -230,7 +233,13 @@ def profile_request(
 
 def _setting(value: Value) -> Any:
     """One of a setting's three kinds of values; a bool is an int in Python, but not on the wire."""
-    kind = "bool_value" if isinstance(value, bool) else "int64_value" if isinstance(value, int) else "string_value"
+    kind = (
+        "bool_value"
+        if isinstance(value, bool)
+        else "int64_value"
+        if isinstance(value, int)
+        else "string_value"
+    )
     return message_class("SettingValue")(**{kind: value})
 
 

@@ -82,8 +82,8 @@ _WORDS = {
     ),
     "not_continuous": (
         "{target} is not profiled continuously.",
-        "Start it first: `tpuprof continuous start --service_addr {target}`, or in the dialog. A job that was "
-        "restarted must be started again.",
+        "Start that first: `tpuprof continuous start --service_addr {target}`, or in the dialog. It ends "
+        "with the job.",
     ),
     "no_continuous": (
         "{target} answers, but cannot profile continuously.",
@@ -135,6 +135,11 @@ _WORDS = {
         "{target} recorded no events: the job was idle.",
         "Profile while steps are running: for longer, or with a delay. Check that tracing is not switched "
         "off.",
+    ),
+    "empty_snapshot": (
+        "{target} has recorded no events since it was started, or since the last snapshot.",
+        "Take the snapshot while steps are running. Without a TPU or GPU, start with host tracing: "
+        "`--host_tracer_level 2`.",
     ),
     "elsewhere": (
         "{target} was profiled, but did not return the profile, and no file appeared in {where}.",

@@ -243,7 +243,7 @@ class _TargetCapture:
         """Write the profile that the target returns; False if it returns none."""
         reply = self._profile(None, place)
         if reply.is_empty:
-            raise failure(self.target, "empty")
+            raise failure(self.target, "empty_snapshot" if self.job.options.is_snapshot else "empty")
         if not reply.pieces:
             return False
         stem = self.target.host_name or file_stem(reply.host or self.target.host, self.target.port)

@@ -191,8 +191,9 @@ TEXT_OPTIONS = (
     TextOption(
         CONFIGURATION,
         "Device settings",
-        "`KEY=VALUE`, one per line: what only some devices can record. The capture guide lists the keys of TPUs "
-        "and GPUs. `true` and `false` are booleans, whole numbers are sent as numbers, everything else as text.",
+        "`KEY=VALUE`, one per line: what only some devices can record. The capture guide lists the keys of "
+        "TPUs and GPUs. `true` and `false` are booleans, whole numbers are sent as numbers, everything else "
+        "as text.",
         "tpu_trace_mode=TRACE_COMPUTE",
         32_768,
         has_lines=True,
@@ -200,15 +201,16 @@ TEXT_OPTIONS = (
     TextOption(
         FILTER_MASK,
         "Host event filter",
-        "Mask of the host events to record, of those that belong to a filter: bit 0 is memory. Empty records all.",
+        "Mask of the host events to record, of those that belong to a filter: bit 0 is memory. Empty records "
+        "all.",
         "0x1",
         20,
     ),
     TextOption(
         HOST_NAMES,
         "Host names",
-        "Names of the hosts in the run, one per target in the same order, separated by commas. Empty: the names "
-        "that the profiles state.",
+        "Names of the hosts in the run, one per target in the same order, separated by commas. Empty: the "
+        "names that the profiles state.",
         "worker-0, worker-1",
         65_536,
     ),

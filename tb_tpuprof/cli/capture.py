@@ -132,13 +132,11 @@ def add_recording_arguments(
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="a setting that only some devices know, such as tpu_trace_mode=TRACE_COMPUTE; repeatable. true and "
-        "false are booleans, whole numbers are sent as numbers, everything else as text.",
+        help="a setting that only some devices know, such as tpu_trace_mode=TRACE_COMPUTE; repeatable. true "
+        "and false are booleans, whole numbers are sent as numbers, everything else as text.",
     )
     mask = next(option for option in TEXT_OPTIONS if option.name == FILTER_MASK)
-    recording.add_argument(
-        f"--{FILTER_MASK}", default="", metavar="MASK", help=mask.help.replace("%", "%%")
-    )
+    recording.add_argument(f"--{FILTER_MASK}", default="", metavar="MASK", help=mask.help.replace("%", "%%"))
 
 
 def options_of(arguments: argparse.Namespace) -> CaptureOptions:

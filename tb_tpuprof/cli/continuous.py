@@ -41,9 +41,9 @@ _ABOUT = (
     "continuously cannot be captured otherwise."
 )
 _START = (
-    "Begin to profile jobs continuously. TPUs record into a ring, which keeps the latest events. What hosts and "
-    "GPUs record stays in the job's memory until the next snapshot: raise the levels only if snapshots are "
-    "taken often."
+    "Begin to profile jobs continuously. TPUs record into a ring, which keeps the latest events. What hosts "
+    "and GPUs record stays in the job's memory until the next snapshot: raise the levels only if snapshots "
+    "are taken often."
 )
 _DONE = {"start": "profiling continuously", "stop": "no longer profiled"}
 _CALL_CODES = "Exit codes: 0 every target did it, 8 some did, 6 none did, 2 wrong usage."
@@ -55,9 +55,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "continuous", help="profile running jobs continuously and save snapshots", description=_ABOUT
     )
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    start = actions.add_parser(
-        "start", help="begin to profile", description=_START, epilog=_CALL_CODES
-    )
+    start = actions.add_parser("start", help="begin to profile", description=_START, epilog=_CALL_CODES)
     add_target_arguments(start)
     add_recording_arguments(start, CONTINUOUS_OPTIONS, CONTINUOUS_DEFAULTS)
     start.set_defaults(run_command=_start)

@@ -78,9 +78,7 @@ def _of_snapshot(path: str, state: FileState) -> Trace:
     """A trace without events, with the memory in use at one moment."""
     from tb_tpuprof.ingest.heap.snapshot import read_heap
 
-    nothing = _decoded(
-        FileBytes(np.frombuffer(_NO_EVENTS, np.uint8)), path, host_of(path), FileSource(state)
-    )
+    nothing = _decoded(FileBytes(np.frombuffer(_NO_EVENTS, np.uint8)), path, host_of(path), FileSource(state))
     return replace(nothing, heap=read_heap(path))
 
 

@@ -101,7 +101,10 @@ class CaptureRoutes:
                 ],
                 "continuous_options": [
                     *(
-                        {**option_object(option), "default": CONTINUOUS_DEFAULTS.get(option.name, option.default)}
+                        {
+                            **option_object(option),
+                            "default": CONTINUOUS_DEFAULTS.get(option.name, option.default),
+                        }
                         for option in CONTINUOUS_OPTIONS
                     ),
                     *(text_option_object(option) for option in TEXT_OPTIONS if option.name != HOST_NAMES),

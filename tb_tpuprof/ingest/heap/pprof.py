@@ -121,8 +121,8 @@ class _Reader:
             raise NotATrace(
                 self.path,
                 f"a pprof profile of {names[:100]}, not of memory",
-                "Open it with pprof. Profiles of memory, such as those of jax.profiler.save_device_memory_profile, "
-                "can be opened here.",
+                "Open it with pprof. Profiles of memory can be opened here, such as those of "
+                "jax.profiler.save_device_memory_profile.",
             )
         size_at = next((i for i in sizes if types[i][0] in _IN_USE), sizes[-1])
         counts = [i for i, (_, unit) in enumerate(types[:size_at]) if unit == "count"]

@@ -15,7 +15,7 @@ _PICKLE = b"\x80"
 
 
 def read_heap(path: str) -> Heap:
-    """The memory in the file. Raises StorageError, TraceFormatError, and NotATrace for files of another kind."""
+    """The memory in the file. Raises StorageError or TraceFormatError, NotATrace for other kinds of files."""
     data, _ = read_file(path)
     limit = min(MAX_BYTES, machine_memory() // _MEMORY_PER_BYTE)
     if len(data) > limit:

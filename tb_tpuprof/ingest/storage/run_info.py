@@ -20,9 +20,9 @@ class RunInfo:
     """A profile run.
 
     `state` is ok, hlo (programs without a trace; its only file, of host `NO_HOST`, is the largest one, with
-    the size of all), memory (snapshots of memory without a trace), legacy (only pages that older profilers wrote), unsupported (other files, which cannot
-    be opened), unreadable (the folder, or each of its traces) or empty; `message` says what the files are and
-    what to do.
+    the size of all), memory (snapshots of memory without a trace), legacy (only pages that older profilers
+    wrote), unsupported (other files, which cannot be opened), unreadable (the folder, or each of its traces)
+    or empty; `message` says what the files are and what to do.
     """
 
     name: str

@@ -47,8 +47,8 @@ PROGRAMS_ONLY = (
     "Capture a profile, or copy the .xplane.pb files here, to see what ran and for how long."
 )
 SNAPSHOTS_ONLY = (
-    "This run contains snapshots of memory and no trace: the memory snapshot page shows what was allocated, and "
-    "by whom. Capture a profile to see what ran and for how long."
+    "This run contains snapshots of memory and no trace: the memory snapshot page shows what was allocated, "
+    "and by whom. Capture a profile to see what ran and for how long."
 )
 _SESSION_TIME = re.compile(r"^(\d{4})[_-](\d\d)[_-](\d\d)[_-](\d\d)[_-](\d\d)[_-](\d\d)")
 _TIMESTAMP = re.compile(r"\.\d{10,}$")
@@ -200,7 +200,9 @@ def _is_run(folder: str) -> bool:
 
 
 def _session_folders(logdir: str) -> Iterator[str]:
-    """Folders below any plugins/profile, those of PyTorch, and those with snapshots of memory. Follows links, but enters no folder twice."""
+    """Folders below any plugins/profile, those of PyTorch, and those with snapshots of memory. Follows
+    links, but enters no folder twice.
+    """
     seen: set[tuple[int, int]] = set()
     stack = [logdir]
     while stack and len(seen) < _MAX_FOLDERS:
@@ -268,7 +270,11 @@ def _printable(name: str) -> str:
 
 
 def _matters(name: str) -> bool:
-    return name.endswith((*SUFFIXES, HLO_SUFFIX, *SNAPSHOT_SUFFIXES)) or name == _PERFETTO or kind_of_name(name) is not None
+    return (
+        name.endswith((*SUFFIXES, HLO_SUFFIX, *SNAPSHOT_SUFFIXES))
+        or name == _PERFETTO
+        or kind_of_name(name) is not None
+    )
 
 
 def _of_entries(name: str, path: str, entries: list[_Entry], folder_time: Callable[[], int]) -> RunInfo:

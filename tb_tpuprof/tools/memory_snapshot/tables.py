@@ -73,7 +73,9 @@ POOLS = TableSpec(
             "Held memory that new allocations can use",
             formula="held − in use",
         ),
-        number("largest_free_bytes", "Largest free block", "bytes", "The largest allocation that fits into it"),
+        number(
+            "largest_free_bytes", "Largest free block", "bytes", "The largest allocation that fits into it"
+        ),
         number(
             "rounding_bytes",
             "Rounding",
@@ -90,7 +92,9 @@ GROWTH = TableSpec(
     "Since the other snapshot",
     (
         _PLACE,
-        _changed("before_bytes", "Before", "Memory in use that this place had allocated in the other snapshot"),
+        _changed(
+            "before_bytes", "Before", "Memory in use that this place had allocated in the other snapshot"
+        ),
         _changed("after_bytes", "Now", "Memory in use that it has allocated in this snapshot"),
         _changed("growth_bytes", "Growth", "Negative where memory was freed", "now − before"),
         number("growth_n_blocks", "More blocks", "count", "How many more blocks are in use"),
@@ -104,7 +108,9 @@ FUNCTIONS = TableSpec(
     (
         text("function", "Function", "A function on the stacks of blocks in use"),
         text("file", "File", "The file that defines it", unknown=NOT_NAMED),
-        number("size_bytes", "With callees", "bytes", "Memory in use allocated while it ran; rows do not add up"),
+        number(
+            "size_bytes", "With callees", "bytes", "Memory in use allocated while it ran; rows do not add up"
+        ),
         number("own_bytes", "Its own", "bytes", "Part of it that the function's own lines allocated"),
         _N_BLOCKS,
         number(

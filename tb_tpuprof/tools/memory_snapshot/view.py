@@ -131,7 +131,8 @@ def _pool_numbers(heap: Heap) -> dict[str, Number | float | None]:
     reserved, used, requested = (
         sum(sizes)
         for sizes in zip(
-            *((pool.reserved_bytes, pool.used_bytes, pool.requested_bytes) for pool in heap.pools), strict=True
+            *((pool.reserved_bytes, pool.used_bytes, pool.requested_bytes) for pool in heap.pools),
+            strict=True,
         )
     )
     share = f"{format_fraction((reserved - used) / reserved)} of it" if reserved else ""
@@ -194,7 +195,7 @@ def _note(n_rows: int) -> str:
 
 
 def _verdict(heap: Heap, totals: Totals, all_bytes: int, changes: Growth | None) -> Verdict:
-    """What has grown most, else who allocated most; and whether the allocator holds much more than is used."""
+    """What has grown most, else who allocated most; and pools that are mostly unused."""
     details = _held_details(heap)
     level = "warn" if details else "unknown"
     if changes is not None:
@@ -229,8 +230,8 @@ def _held_details(heap: Heap) -> tuple[str, ...]:
         free = pool.reserved_bytes - pool.used_bytes
         if free >= _LARGE_BYTES and free > _MOSTLY_FREE * pool.reserved_bytes:
             details.append(
-                f"{pool.device}: {format_bytes(free)} of the {format_bytes(pool.reserved_bytes)} held are not "
-                f"in use; the largest free block has {format_bytes(pool.largest_free_bytes)}. "
+                f"{pool.device}: {format_bytes(free)} of the {format_bytes(pool.reserved_bytes)} held are "
+                f"not in use; the largest free block has {format_bytes(pool.largest_free_bytes)}. "
                 "`torch.cuda.empty_cache()` returns unused segments; expandable segments "
                 "(`PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`) reduce fragmentation."
             )

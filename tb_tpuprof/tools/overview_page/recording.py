@@ -25,9 +25,7 @@ def recording_pairs(recordings: Sequence[Recording | None]) -> list[tuple[str, s
         ("Host event filter", lambda one: "" if one.filter_mask is None else f"{one.filter_mask:#x}"),
         ("Device settings", lambda one: ", ".join(f"{key}={value}" for key, value in one.settings)),
     ]
-    pairs = [
-        (name, [UNKNOWN if one is None else text(one) for one in recordings]) for name, text in rows
-    ]
+    pairs = [(name, [UNKNOWN if one is None else text(one) for one in recordings]) for name, text in rows]
     return [(name, _joined(texts)) for name, texts in pairs if set(texts) - {UNKNOWN, ""}]
 
 
@@ -43,6 +41,4 @@ def _joined(texts: Sequence[str]) -> str:
     counts = Counter(text or "none" for text in texts)
     if len(counts) == 1:
         return texts[0]
-    return "; ".join(
-        f"{text} on {n} host{'s' if n != 1 else ''}" for text, n in counts.most_common()
-    )
+    return "; ".join(f"{text} on {n} host{'s' if n != 1 else ''}" for text, n in counts.most_common())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 from pathlib import Path
 from typing import Any
@@ -57,14 +58,14 @@ def jax(tmp_path: Path) -> Path:
 def test_tables_of_jax(jax: Path) -> None:
     payload = shown(jax)
     assert rows(payload, "places") == [
-        (LOADED, 1, 5000, 5000 / 6000),
-        (PLACE, 5, 700, 700 / 6000),
-        ("(no stack recorded)", 4, 300, 300 / 6000),
+        (LOADED, 5000, 5000 / 6000, 1),
+        (PLACE, 700, 700 / 6000, 5),
+        ("(no stack recorded)", 300, 300 / 6000, 4),
     ]
     assert rows(payload, "kinds") == [
-        ("TFRT_CPU_1", "buffer", 1, 5000, 5000 / 6000),
-        ("TFRT_CPU_0", "buffer", 7, 900, 900 / 6000),
-        ("TFRT_CPU_0", "executable", 2, 100, 100 / 6000),
+        ("TFRT_CPU_1", "buffer", 5000, 5000 / 6000, 1),
+        ("TFRT_CPU_0", "buffer", 900, 900 / 6000, 7),
+        ("TFRT_CPU_0", "executable", 100, 100 / 6000, 2),
     ]
     assert rows(payload, "functions")[:3] == [
         ("main", "/home/me/train.py", 5700, 0, 6, 5700 / 6000),
@@ -72,13 +73,13 @@ def test_tables_of_jax(jax: Path) -> None:
         ("train_step", "/home/me/train.py", 700, 700, 5, 700 / 6000),
     ]
     stacks = rows(payload, "stacks")
-    assert [row[2:4] for row in stacks] == [(1, 5000), (3, 600), (4, 300), (2, 100)]
+    assert [(row[2], row[4]) for row in stacks] == [(5000, 1), (600, 3), (300, 4), (100, 2)]
     assert stacks[0] == (
         "TFRT_CPU_1",
         "buffer",
-        1,
         5000,
         5000 / 6000,
+        1,
         f"{LOADED} < main /home/me/train.py:80",
     )
     assert "pools" not in payload.tables
@@ -116,7 +117,7 @@ def test_nothing_attributed_and_nothing_in_use(tmp_path: Path) -> None:
     assert (
         payload.verdict.text == "64 B are in use, in 2 blocks; the snapshot does not record who allocated it."
     )
-    assert rows(payload, "kinds") == [(None, None, 2, 64, 1.0)]
+    assert rows(payload, "kinds") == [(None, None, 64, 1.0, 2)]
     empty = shown(tmp_path, "b")
     assert empty.verdict is not None
     assert empty.verdict.text == "No memory was in use when the snapshot was saved."
@@ -148,6 +149,28 @@ def test_growth_since_another_snapshot(jax: Path) -> None:
             shown(jax, "d", before=before)
 
 
+def test_comparisons_with_earlier_snapshots_are_offered(tmp_path: Path) -> None:
+    for i, name in enumerate(("c", "a", "e", "b", "d")):
+        snapshot(tmp_path, name, Sample((STEP, MAIN), 1, 64))
+        os.utime(tmp_path / f"{name}.pprof", ns=(0, (i + 1) * 10**9))
+
+    def offered(host: str, **params: str) -> list[tuple[str, str]]:
+        verdict = shown(tmp_path, host, **params).verdict
+        assert verdict is not None
+        assert all(step.tool == TOOL.name for step in verdict.next)
+        return [(step.text, step.params.get("before", "")) for step in verdict.next]
+
+    since = "See what has grown since "
+    assert offered("c") == []
+    assert offered("a") == [(f"{since}c", "c")]
+    assert offered("d") == [(f"{since}b", "b"), (f"{since}e", "e"), (f"{since}a", "a")]
+    assert offered("b", before="a") == [
+        (f"{since}e", "e"),
+        (f"{since}c", "c"),
+        ("See this snapshot alone", ""),
+    ]
+
+
 def test_pytorch_s_pools(tmp_path: Path) -> None:
     (tmp_path / "x_snapshot.pickle").write_bytes(pickle.dumps(torch_snapshot()))
     payload = shown(tmp_path, "x_snapshot")
@@ -166,7 +189,7 @@ def test_pytorch_s_pools(tmp_path: Path) -> None:
         "rounding_bytes": 37,
     }
     assert payload.scalars["free_bytes"].note == "56.2% of it"
-    assert rows(payload, "places") == [(LOADED, 1, 2048, 2048 / 3584), (PLACE, 2, 1536, 1536 / 3584)]
+    assert rows(payload, "places") == [(LOADED, 2048, 2048 / 3584, 1), (PLACE, 1536, 1536 / 3584, 2)]
     assert payload.verdict is not None
     assert (payload.verdict.level, payload.verdict.details) == ("unknown", ())
 

@@ -179,6 +179,11 @@ def _protocol(machine: _Machine) -> None:
         raise Unreadable("is of a protocol that is not known", machine.position - 1)
 
 
+def _frame(machine: _Machine) -> None:
+    """How many bytes follow, for readers that read in parts."""
+    machine.take(8)
+
+
 def _value(value: Any) -> Any:
     """The value, which must not be a mark."""
     if value is _MARK:
@@ -206,7 +211,7 @@ def _key(key: Any) -> str:
 
 _HANDLERS: dict[int, Callable[[_Machine], None]] = {
     0x80: _protocol,
-    0x95: lambda machine: machine.take(8) and None,  # FRAME: how many bytes follow
+    0x95: _frame,
     ord("("): _push(_MARK),
     ord("}"): lambda machine: machine.stack.append({}),
     ord("]"): lambda machine: machine.stack.append([]),

@@ -49,14 +49,14 @@ def _changed(name: str, title: str, sentence: str, formula: str = "") -> ColumnS
 PLACES = TableSpec(
     "places",
     "Places in the program",
-    (_PLACE, _N_BLOCKS, _SIZE, _FRACTION),
+    (_PLACE, _SIZE, _FRACTION, _N_BLOCKS),
     "A row per place in the program that allocated memory in use, the largest first; they add up",
     chart="donut",
 )
 KINDS = TableSpec(
     "kinds",
     "Devices and kinds",
-    (_DEVICE, _KIND, _N_BLOCKS, _SIZE, _FRACTION),
+    (_DEVICE, _KIND, _SIZE, _FRACTION, _N_BLOCKS),
     "A row per device and kind of memory",
 )
 POOLS = TableSpec(
@@ -129,9 +129,9 @@ STACKS = TableSpec(
     (
         _DEVICE,
         _KIND,
-        _N_BLOCKS,
         _SIZE,
         _FRACTION,
+        _N_BLOCKS,
         text("stack", "Stack", "Calls from the innermost outward, each with file and line"),
     ),
     "A row per device, kind and stack of blocks in use, the largest first",

@@ -4,6 +4,9 @@ another one.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Literal
+
 import numpy as np
 
 from tb_tpuprof.analysis.memory.heap import (
@@ -19,7 +22,7 @@ from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Params
 from tb_tpuprof.tools.memory_snapshot import tables as declared
-from tb_tpuprof.tools.payload import Diagnostic, Payload, Table, Verdict
+from tb_tpuprof.tools.payload import Diagnostic, NextStep, Payload, Table, Verdict
 from tb_tpuprof.tools.spec import Number, fill_scalars, known_texts
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.trace.heap import Heap
@@ -31,6 +34,7 @@ _NO_STACKS = (
     "JAX records the stack of each array by itself. PyTorch does after "
     "`torch.cuda.memory._record_memory_history()`, which must run before the allocations."
 )
+_MOST_COMPARISONS = 3
 _MOSTLY_FREE = 0.5
 _LARGE_BYTES = 2**28
 
@@ -63,6 +67,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     shown["stacks"] = _stacks_table(heap, all_bytes)
     scalars = fill_scalars(declared.SCALARS, numbers)
     verdict = _verdict(heap, by_place, all_bytes, changes)
+    verdict = replace(verdict, next=_next(session, hosts[0], str(params.get("before", ""))))
     return Payload(TOOL.name, session.run, hosts, shown, scalars, verdict, _diagnostics(by_place, all_bytes))
 
 
@@ -81,14 +86,27 @@ def _other_host(session: Session, host: str, name: str) -> str:
     return name
 
 
+def _next(session: Session, host: str, compared: str) -> tuple[NextStep, ...]:
+    """Comparisons with the snapshots that were saved earlier, the latest first."""
+    saved_ns = session.file(host).mtime_ns
+    earlier = [other for other in session.hosts if session.file(other).mtime_ns < saved_ns]
+    earlier.sort(key=lambda other: -session.file(other).mtime_ns)
+    steps = [
+        NextStep(f"See what has grown since {other}", TOOL.name, {"before": other})
+        for other in earlier[:_MOST_COMPARISONS]
+        if other != compared
+    ]
+    return (*steps, *((NextStep("See this snapshot alone", TOOL.name),) if compared else ()))
+
+
 def _places_table(heap: Heap, totals: Totals, all_bytes: int) -> Table:
     rows = slice(declared.N_ROWS)
     return declared.PLACES.fill(
         {
             "place": [frame_text(heap.stacks, frame) for frame in totals.frame[rows].tolist()],
-            "n_blocks": totals.n_blocks[rows],
             "size_bytes": totals.size_bytes[rows],
             "fraction": totals.size_bytes[rows] / (all_bytes or 1),
+            "n_blocks": totals.n_blocks[rows],
         },
         _note(len(totals)),
     )
@@ -106,9 +124,9 @@ def _kinds_table(heap: Heap, all_bytes: int) -> Table:
         {
             "device": known_texts(devices),
             "kind": known_texts([heap.kinds[i] for i in (pair[order] % n_kinds).tolist()]),
-            "n_blocks": n_blocks[order],
             "size_bytes": size[order],
             "fraction": size[order] / (all_bytes or 1),
+            "n_blocks": n_blocks[order],
         }
     )
 
@@ -181,9 +199,9 @@ def _stacks_table(heap: Heap, all_bytes: int) -> Table:
         {
             "device": known_texts([heap.devices[i] for i in heap.device[rows].tolist()]),
             "kind": known_texts([heap.kinds[i] for i in heap.kind[rows].tolist()]),
-            "n_blocks": heap.n_blocks[rows],
             "size_bytes": heap.size_bytes[rows],
             "fraction": heap.size_bytes[rows] / (all_bytes or 1),
+            "n_blocks": heap.n_blocks[rows],
             "stack": [stack_text(heap.stacks, stack) for stack in heap.stack[rows].tolist()],
         },
         _note(len(order)),
@@ -197,7 +215,7 @@ def _note(n_rows: int) -> str:
 def _verdict(heap: Heap, totals: Totals, all_bytes: int, changes: Growth | None) -> Verdict:
     """What has grown most, else who allocated most; and pools that are mostly unused."""
     details = _held_details(heap)
-    level = "warn" if details else "unknown"
+    level: Literal["warn", "unknown"] = "warn" if details else "unknown"
     if changes is not None:
         return Verdict(level, _growth_sentence(changes), "", details)
     if not all_bytes:

@@ -15,7 +15,13 @@ import {
   loadContinuous,
 } from '../../state/continuous';
 import { RichText } from '../../widgets/rich_text';
-import { changedOptions, runningTargets, SNAPSHOT_OPTIONS, type CaptureForm, type FieldErrors } from './model';
+import {
+  changedOptions,
+  runningTargets,
+  SNAPSHOT_OPTIONS,
+  type CaptureForm,
+  type FieldErrors,
+} from './model';
 import { OptionField } from './option_fields';
 
 export interface ContinuousProps {
@@ -39,7 +45,7 @@ function State({ running }: { running: readonly ContinuousTarget[] }): VNode {
   return (
     <div class="continuous-state" role="status">
       {running.length > 0 && (
-        <ul class="capture-targets" aria-label="Targets that are profiled continuously">
+        <ul class="capture-targets" aria-label="Profiled continuously">
           {running.map((row) => (
             <li key={row.target} class="active">
               <span class="icon" aria-hidden="true">
@@ -72,6 +78,7 @@ export function ContinuousPart({ form, errors, info, onOption, onChange }: Conti
   const levels = info.continuous_options.filter(({ kind }) => kind === 'choice');
   const rest = info.continuous_options.filter(({ kind }) => kind !== 'choice');
   const ofSnapshot = info.options.filter(({ name }) => SNAPSHOT_OPTIONS.includes(name));
+  const running = runningTargets(form, continuousTargets.value);
   const isWrong = [...rest, ...ofSnapshot].some(({ name }) => errors[name]);
   const isChanged =
     Object.keys({ ...changedOptions(form.continuous, rest), ...changedOptions(form.options, ofSnapshot) })
@@ -87,10 +94,11 @@ export function ContinuousPart({ form, errors, info, onOption, onChange }: Conti
   return (
     <>
       <p class="continuous-about muted">
-        Start it before the interesting moment; each snapshot then saves what was recorded since the one before
-        it. TPUs keep only the latest events. What hosts and GPUs record stays in the job’s memory until the
-        next snapshot.
+        Start it before the interesting moment; each snapshot then saves what was recorded since the one
+        before it. TPUs keep only the latest events. What hosts and GPUs record stays in the job’s memory
+        until the next snapshot.
       </p>
+      <State running={running} />
       {levels.map((option) => field(option, form.continuous, setContinuous))}
       <details class="more" open={isOpen || isWrong} onToggle={(event) => setOpen(event.currentTarget.open)}>
         <summary>{[...rest, ...ofSnapshot].map(({ title }) => title).join(', ')}</summary>
@@ -99,7 +107,6 @@ export function ContinuousPart({ form, errors, info, onOption, onChange }: Conti
           {ofSnapshot.map((option) => field(option, form.options, onOption))}
         </div>
       </details>
-      <State running={runningTargets(form, continuousTargets.value)} />
     </>
   );
 }
@@ -118,7 +125,7 @@ export function ContinuousFoot({
 }): VNode {
   const nRunning = runningTargets(form, continuousTargets.value).length;
   const isBusy = changing.value !== null || isStarting.value;
-  const of = n > 1 ? ` of ${plural(n, 'target')}` : '';
+  const of = n > 1 ? ` of ${plural(nRunning, 'target')}` : '';
   return (
     <footer class="dialog-foot">
       {nRunning === 0 ? (

@@ -59,7 +59,7 @@ export function refill(change: Partial<CaptureForm>): void {
 
 /** Starts the capture with the values that passed the last check. */
 export function startAgain(info: CaptureInfo): void {
-  if (keptForm) void startCapture(captureRequest(keptForm, info));
+  if (keptForm) void startCapture(captureRequest(keptForm, info, continuousTargets.value));
 }
 
 function recentTargets(): string[] {
@@ -254,7 +254,7 @@ export function CaptureFormView({ info }: { info: CaptureInfo }): VNode {
     event.preventDefault();
     if (changing.value) return;
     if (form.isContinuous && !runningTargets(form, continuousTargets.value).length) changeTo('start');
-    else whenValid(() => void startCapture(captureRequest(form, info)));
+    else whenValid(() => void startCapture(captureRequest(form, info, continuousTargets.value)));
   };
   const onOption = (name: string, text: string): void =>
     edit({ options: { ...form.options, [name]: text } }, [name]);
@@ -277,12 +277,7 @@ export function CaptureFormView({ info }: { info: CaptureInfo }): VNode {
       <Way form={form} onChange={onChange} />
       {form.isContinuous ? <ContinuousPart {...part} /> : <Once {...part} />}
       {form.isContinuous ? (
-        <ContinuousFoot
-          form={form}
-          n={n}
-          onStart={() => changeTo('start')}
-          onStop={() => changeTo('stop')}
-        />
+        <ContinuousFoot form={form} n={n} onStart={() => changeTo('start')} onStop={() => changeTo('stop')} />
       ) : (
         <footer class="dialog-foot">
           <button type="submit" class="button main" disabled={isStarting.value}>

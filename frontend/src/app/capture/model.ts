@@ -160,12 +160,21 @@ export function optionValues(
 /** The options that a snapshot takes; what is recorded was chosen at the start. */
 export const SNAPSHOT_OPTIONS: readonly string[] = ['run_name', 'override_hostnames', 'timeout_s'];
 
-export function captureRequest(form: CaptureForm, info: CaptureInfo): CaptureRequest {
+/** One profile; in the other mode, a snapshot of those targets that run, as far as is known. */
+export function captureRequest(
+  form: CaptureForm,
+  info: CaptureInfo,
+  running: readonly ContinuousTarget[] = [],
+): CaptureRequest {
   const logdir = info.logdirs.length > 1 ? { logdir: form.logdir } : {};
   if (form.isContinuous) {
+    // What the last start or stop has shown not to run has nothing to save.
+    const targets = runningTargets(form, running).map(({ target }) => target);
+    const some = form.mode === 'address' && targets.length ? { targets: targets.join(', ') } : {};
     const taken = info.options.filter(({ name }) => SNAPSHOT_OPTIONS.includes(name));
     const options = optionValues(form.options, taken);
-    return { ...targetsRequest({ ...form, workers_list: '' }), ...logdir, options, is_snapshot: true };
+    const asked = targetsRequest({ ...form, ...some, workers_list: '' });
+    return { ...asked, ...logdir, options, is_snapshot: true };
   }
   return { ...targetsRequest(form), ...logdir, options: optionValues(form.options, info.options) };
 }

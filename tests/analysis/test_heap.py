@@ -45,8 +45,8 @@ def function_rows(heap: Heap) -> list[tuple[str, int, int, int]]:
 def test_places_skip_libraries_and_add_up() -> None:
     heap = heap_of(*SAMPLES)
     assert place_rows(heap) == [
-        ("load /home/me/data.py:7", 1, 5000),
-        ("train_step /home/me/train.py:41", 5, 700),
+        ("load /app/data.py:7", 1, 5000),
+        ("train_step /app/train.py:41", 5, 700),
         (NO_STACK, 4, 300),
     ]
     assert int(places(heap).size_bytes.sum()) == int(heap.size_bytes.sum()) == 6000
@@ -60,7 +60,7 @@ def test_a_stack_of_libraries_alone_has_its_innermost_frame() -> None:
 
 
 def test_functions_count_each_stack_once() -> None:
-    again: Frame = ("train_step", "/home/me/train.py", 55)  # the same function on another line
+    again: Frame = ("train_step", "/app/train.py", 55)  # the same function on another line
     heap = heap_of(*SAMPLES, Sample((again, STEP, MAIN), 1, 50))
     assert function_rows(heap) == [
         ("main", 7, 5750, 0),
@@ -71,7 +71,7 @@ def test_functions_count_each_stack_once() -> None:
 
 
 def test_functions_of_one_name_in_two_files_are_two() -> None:
-    other: Frame = ("load", "/home/me/other.py", 7)
+    other: Frame = ("load", "/app/other.py", 7)
     heap = heap_of(Sample((LOAD,), 1, 5), Sample((other,), 2, 9))
     assert function_rows(heap) == [("load", 2, 9, 9), ("load", 1, 5, 5)]
 
@@ -79,9 +79,9 @@ def test_functions_of_one_name_in_two_files_are_two() -> None:
 @pytest.mark.parametrize(
     ("file", "is_library"),
     [
-        ("/home/me/train.py", False),
-        ("/home/me/jax/train.py", False),
-        ("/home/me/libs/train.py", False),
+        ("/app/train.py", False),
+        ("/app/jax/train.py", False),
+        ("/app/libs/train.py", False),
         ("C:\\me\\train.py", False),
         ("/v/site-packages/a.py", True),
         ("/usr/lib/python3/dist-packages/a.py", True),
@@ -98,7 +98,7 @@ def test_functions_of_one_name_in_two_files_are_two() -> None:
     ],
 )
 def test_what_is_a_library(file: str, is_library: bool) -> None:
-    stacks = stacks_of([[0, 1]], [("f", file, 1), ("g", "/home/me/g.py", 2)])
+    stacks = stacks_of([[0, 1]], [("f", file, 1), ("g", "/app/g.py", 2)])
     assert place_of_stack(stacks).tolist() == [1 if is_library else 0]
 
 
@@ -189,9 +189,9 @@ def test_growth_by_place() -> None:
             strict=True,
         )
     ) == [
-        ("train_step /home/me/train.py:41", 600, 1000, 3),
+        ("train_step /app/train.py:41", 600, 1000, 3),
         (NO_STACK, 0, 7, 1),
-        ("load /home/me/data.py:7", 5000, 0, -1),
+        ("load /app/data.py:7", 5000, 0, -1),
     ]
 
 

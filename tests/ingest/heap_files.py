@@ -9,9 +9,9 @@ from tests.synthetic import field, varint
 
 Frame = tuple[str, str, int]  # function, file, line
 LIBRARY: Frame = ("apply", "/venv/site-packages/jax/_src/pjit.py", 900)
-STEP: Frame = ("train_step", "/home/me/train.py", 41)
-MAIN: Frame = ("main", "/home/me/train.py", 80)
-LOAD: Frame = ("load", "/home/me/data.py", 7)
+STEP: Frame = ("train_step", "/app/train.py", 41)
+MAIN: Frame = ("main", "/app/train.py", 80)
+LOAD: Frame = ("load", "/app/data.py", 7)
 
 
 class Sample(NamedTuple):

@@ -24,8 +24,8 @@ from tests.golden_files import demo_runs
 from tests.ingest.heap_files import LOAD, MAIN, SAMPLES, STEP, Sample, pprof, torch_frames, torch_snapshot
 from tests.test_contract import check_reasons
 
-PLACE = "train_step /home/me/train.py:41"
-LOADED = "load /home/me/data.py:7"
+PLACE = "train_step /app/train.py:41"
+LOADED = "load /app/data.py:7"
 
 
 def cells(column: Column) -> list[object]:
@@ -68,9 +68,9 @@ def test_tables_of_jax(jax: Path) -> None:
         ("TFRT_CPU_0", "executable", 100, 100 / 6000, 2),
     ]
     assert rows(payload, "functions")[:3] == [
-        ("main", "/home/me/train.py", 5700, 0, 6, 5700 / 6000),
-        ("load", "/home/me/data.py", 5000, 5000, 1, 5000 / 6000),
-        ("train_step", "/home/me/train.py", 700, 700, 5, 700 / 6000),
+        ("main", "/app/train.py", 5700, 0, 6, 5700 / 6000),
+        ("load", "/app/data.py", 5000, 5000, 1, 5000 / 6000),
+        ("train_step", "/app/train.py", 700, 700, 5, 700 / 6000),
     ]
     stacks = rows(payload, "stacks")
     assert [(row[2], row[4]) for row in stacks] == [(5000, 1), (600, 3), (300, 4), (100, 2)]
@@ -80,7 +80,7 @@ def test_tables_of_jax(jax: Path) -> None:
         5000,
         5000 / 6000,
         1,
-        f"{LOADED} < main /home/me/train.py:80",
+        f"{LOADED} < main /app/train.py:80",
     )
     assert "pools" not in payload.tables
     assert "growth" not in payload.tables

@@ -62,6 +62,7 @@ ORDERS = {
         "xspace",
         "chrome",
         "perfetto",
+        "heap",
         "opening",
         "arguments",
         "evaluation",

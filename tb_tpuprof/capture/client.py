@@ -20,13 +20,15 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from tb_tpuprof.capture.cancellation import Cancellation
+from tb_tpuprof.capture.configuration import Value
 from tb_tpuprof.capture.download import CallFailed, Download
-from tb_tpuprof.capture.failures import failure, of_status, of_text
-from tb_tpuprof.capture.messages import MONITOR, NEW_SESSION, PROFILE, message_class
+from tb_tpuprof.capture.failures import failure, of_status, of_text, without_continuous
+from tb_tpuprof.capture.messages import MONITOR, NEW_SESSION, PROFILE, SNAPSHOT, message_class
 from tb_tpuprof.capture.options import CaptureOptions
 from tb_tpuprof.capture.reply import Malformed, Reply, read_reply
 from tb_tpuprof.capture.targets import Target
 from tb_tpuprof.capture.tls import credentials
+from tb_tpuprof.errors import CaptureFailed
 from tb_tpuprof.native.machine_memory import machine_memory
 
 CONNECT_SECONDS = 10.0
@@ -85,16 +87,19 @@ def profile_once(
     repository: Repository | None = None,
     take: Callable[[int], object] = int,
 ) -> Reply:
-    """One attempt at a profile. `begin` is called once connected, may wait, and returns when to start (Unix
-    ns; 0: at once). `take` is called with the reply's size before it is received, may wait, and refuses it
-    by raising.
+    """One attempt at a profile, or at a snapshot. `begin` is called once connected, may wait, and returns
+    when to start (Unix ns; 0: at once). `take` is called with the reply's size before it is received, may
+    wait, and refuses it by raising.
 
     `stage` is called with profiling, then repeatedly with receiving as bytes arrive. With a repository, the
     server writes the file itself, and the reply contains no profile. Raises CaptureFailed.
     """
 
     def request() -> bytes:
-        return bytes(profile_request(options, begin() if begin else 0, repository).SerializeToString())
+        start_ns = begin() if begin else 0
+        if options.is_snapshot:
+            return bytes(message_class("SnapshotRequest")().SerializeToString())
+        return bytes(profile_request(options, start_ns, repository, target.host_name).SerializeToString())
 
     settings = CallSettings(
         options.attempt_deadline_s,
@@ -106,12 +111,15 @@ def profile_once(
     )
     _connect(target, settings)
     content = request()
-    settings.stage("profiling", 0, 0)
+    settings.stage("receiving" if options.is_snapshot else "profiling", 0, 0)
     receive = _secure_profile if target.is_secure else _download
+    method = SNAPSHOT if options.is_snapshot else PROFILE
     try:
-        return read_reply(receive(target, PROFILE, content, settings))
+        return read_reply(receive(target, method, content, settings))
     except Malformed as error:
         raise failure(target, "garbage", what=error) from None
+    except CaptureFailed as error:
+        raise (without_continuous(error) if options.is_snapshot else error) from None
 
 
 def new_session(
@@ -171,12 +179,28 @@ def monitor_once(
     )
 
 
-def profile_request(options: CaptureOptions, start_ns: int, repository: Repository | None) -> Any:
+def call_once(
+    target: Target, method: str, request: bytes, deadline_s: float, cancel: Cancellation | None = None
+) -> None:
+    """A call whose reply has no contents. Raises CaptureFailed."""
+    _call(
+        target,
+        method,
+        request,
+        CallSettings(deadline_s, _MONITOR_BYTES, cancel or Cancellation(), _ignore_stage),
+    )
+
+
+def profile_request(
+    options: CaptureOptions, start_ns: int, repository: Repository | None, host_name: str = ""
+) -> Any:
     """The request for a profile, which is returned in the reply, or written by the server if a repository is
     given.
     """
     request = message_class("ProfileRequest")(
         duration_ms=options.duration_ms,
+        session_id=options.session_id,
+        host_name=host_name,
         max_events=_MAX_EVENTS,
         tools=["xplane.pb"],  # servers without emit_xspace send the trace as this tool's data
         emit_xspace=repository is None,
@@ -189,8 +213,14 @@ def profile_request(options: CaptureOptions, start_ns: int, repository: Reposito
             include_dataset_ops=options.include_dataset_ops,
             enable_hlo_proto=True,
             start_timestamp_ns=start_ns,
+            session_id=options.session_id,
+            override_hostname=host_name,
         ),
     )
+    if options.host_traceme_filter_mask is not None:
+        request.opts.trace_options.host_traceme_filter_mask = options.host_traceme_filter_mask
+    for key, value in options.configuration:
+        request.opts.advanced_configuration.add(key=key, value=_setting(value))
     if repository:
         request.repository_root, request.session_id, request.host_name = (
             repository.root,
@@ -199,6 +229,18 @@ def profile_request(options: CaptureOptions, start_ns: int, repository: Reposito
         )
         request.opts.repository_path = repository.root
     return request
+
+
+def _setting(value: Value) -> Any:
+    """One of a setting's three kinds of values; a bool is an int in Python, but not on the wire."""
+    kind = (
+        "bool_value"
+        if isinstance(value, bool)
+        else "int64_value"
+        if isinstance(value, int)
+        else "string_value"
+    )
+    return message_class("SettingValue")(**{kind: value})
 
 
 def _parsed(target: Target, name: str, data: bytes) -> Any:

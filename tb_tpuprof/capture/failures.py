@@ -22,6 +22,8 @@ _TEXTS = (
         r"already active",
         "busy",
     ),
+    (r"\ba profiling session is already running", "continuous"),
+    (r"no continuous profiling session", "not_continuous"),
     (r"received message larger than max", "too_large"),
     (r"handshake failed|certificate[ _]verify|verification check failed|SSL_ERROR", "tls"),
     (
@@ -72,7 +74,21 @@ _WORDS = {
     "busy": (
         "Another profile is running on {target}.",
         "A process can run only one profile at a time: wait until it ends, or stop it (a profiler callback "
-        "in the job counts too).",
+        "in the job and continuous profiling count too).",
+    ),
+    "continuous": (
+        "{target} is profiled continuously already.",
+        "Save a snapshot of it, or stop it first: `tpuprof continuous stop --service_addr {target}`.",
+    ),
+    "not_continuous": (
+        "{target} is not profiled continuously.",
+        "Start that first: `tpuprof continuous start --service_addr {target}`, or in the dialog. It ends "
+        "with the job.",
+    ),
+    "no_continuous": (
+        "{target} answers, but cannot profile continuously.",
+        "Its profiler server is too old (those of JAX 0.10 and TensorFlow 2.21 can), or another server "
+        "listens on that port. Capture single profiles instead.",
     ),
     "overloaded": (
         "{target} is out of resources{server_text}.",
@@ -120,6 +136,11 @@ _WORDS = {
         "Profile while steps are running: for longer, or with a delay. Check that tracing is not switched "
         "off.",
     ),
+    "empty_snapshot": (
+        "{target} has recorded no events since it was started, or since the last snapshot.",
+        "Take the snapshot while steps are running. Without a TPU or GPU, start with host tracing: "
+        "`--host_tracer_level 2`.",
+    ),
     "elsewhere": (
         "{target} was profiled, but did not return the profile, and no file appeared in {where}.",
         "Choose a logdir that the profiled process can also write to (gs://…, a shared folder).",
@@ -143,7 +164,7 @@ def failure(target: object, reason: str, **facts: Any) -> CaptureFailed:
         "where": "",
         **facts,
     }
-    return CaptureFailed(str(target), reason, message.format(**words), remedy)
+    return CaptureFailed(str(target), reason, message.format(**words), remedy.format(**words))
 
 
 def of_status(
@@ -160,6 +181,13 @@ def of_status(
         seconds=seconds,
         limit=limit,
     )
+
+
+def without_continuous(error: CaptureFailed) -> CaptureFailed:
+    """A failure of a call that is about continuous profiling: a server without this call may still have
+    others.
+    """
+    return failure(error.target, "no_continuous") if error.reason == "unimplemented" else error
 
 
 def of_text(target: object, text: str) -> CaptureFailed:

@@ -79,6 +79,7 @@ def capture(
     waits for the threads, and is raised again.
     """
     cancel = cancel or Cancellation()
+    options = replace(options, session_id=folder.run)
     called_targets = targets[:1] if workers else targets
     gate = _Gate(len(called_targets), options.delay_ms)
     room = Room(folder.free_bytes, cancel, patience_s=options.timeout_s)
@@ -233,6 +234,8 @@ class _TargetCapture:
             return self._save_on_servers(self._repository())
         with self.job.room.place() as place:
             is_saved = self._save_reply(place)
+        if not is_saved and self.job.options.is_snapshot:
+            raise failure(self.target, "garbage", what="it has no profile in it")
         if not is_saved:
             self._save_on_servers(self._repository())
 
@@ -240,10 +243,10 @@ class _TargetCapture:
         """Write the profile that the target returns; False if it returns none."""
         reply = self._profile(None, place)
         if reply.is_empty:
-            raise failure(self.target, "empty")
+            raise failure(self.target, "empty_snapshot" if self.job.options.is_snapshot else "empty")
         if not reply.pieces:
             return False
-        stem = file_stem(reply.host or self.target.host, self.target.port)
+        stem = self.target.host_name or file_stem(reply.host or self.target.host, self.target.port)
         saved = self.job.folder.save(stem, reply.pieces)
         self.progress = replace(self.progress, host=saved.host)
         self._set(

@@ -15,6 +15,9 @@ from tb_tpuprof.ingest.xspace.descriptors import Field, message_classes
 PACKAGE = "tb_tpuprof.profiler"
 PROFILE = "/tensorflow.ProfilerService/Profile"
 MONITOR = "/tensorflow.ProfilerService/Monitor"
+START_CONTINUOUS = "/tensorflow.ProfilerService/StartContinuousProfiling"
+STOP_CONTINUOUS = "/tensorflow.ProfilerService/StopContinuousProfiling"
+SNAPSHOT = "/tensorflow.ProfilerService/GetSnapshot"
 NEW_SESSION = "/tensorflow.ProfileAnalysis/NewSession"
 
 MESSAGES: dict[str, tuple[Field, ...]] = {
@@ -29,7 +32,19 @@ MESSAGES: dict[str, tuple[Field, ...]] = {
         (8, "start_timestamp_ns", "uint64", False),
         (9, "duration_ms", "uint64", False),
         (10, "repository_path", "string", False),
+        (11, "trace_options", "TraceOptions", False),
+        # On the wire, a map is a repeated message of its keys and values.
+        (12, "advanced_configuration", "Setting", True),
         (13, "raise_error_on_start_failure", "bool", False),
+        (14, "session_id", "string", False),
+        (15, "override_hostname", "string", False),
+    ),
+    "TraceOptions": ((1, "host_traceme_filter_mask", "uint64", False),),
+    "Setting": ((1, "key", "string", False), (2, "value", "SettingValue", False)),
+    "SettingValue": (
+        (1, "string_value", "string", False),
+        (2, "bool_value", "bool", False),
+        (3, "int64_value", "int64", False),
     ),
     "ProfileRequest": (
         (1, "duration_ms", "uint64", False),
@@ -48,6 +63,8 @@ MESSAGES: dict[str, tuple[Field, ...]] = {
         (7, "empty_trace", "bool", False),
         (8, "xspace", "bytes", False),
     ),
+    "SnapshotRequest": ((1, "snapshot_session_id", "string", False),),
+    "StopRequest": (),
     "NewSessionRequest": (
         (1, "request", "ProfileRequest", False),
         (2, "repository_root", "string", False),
@@ -75,9 +92,13 @@ MESSAGES: dict[str, tuple[Field, ...]] = {
 }
 
 
+# Which of a setting's values is sent shows even if it is false, 0 or empty.
+_ONEOFS = {"SettingValue": ("value", (1, 2, 3))}
+
+
 @cache
 def _classes() -> dict[str, Any]:
-    return message_classes(PACKAGE, MESSAGES)
+    return message_classes(PACKAGE, MESSAGES, _ONEOFS)
 
 
 def message_class(name: str) -> Any:

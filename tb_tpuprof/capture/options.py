@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from tb_tpuprof.capture.configuration import Value, parse_host_names, parse_mask, parse_settings
 from tb_tpuprof.errors import BadParameter
 
 GIB = 2**30
@@ -13,7 +14,12 @@ GIB = 2**30
 
 @dataclass(frozen=True)
 class CaptureOptions:
-    """The options for every target. Raises BadParameter if a value is out of its range."""
+    """The options for every target. Raises BadParameter if a value is out of its range.
+
+    `configuration` are settings that only some devices know. `host_traceme_filter_mask`: None records events
+    of all filters. `host_names`: one per target, or none. `session_id`: under which servers know the capture.
+    `is_snapshot`: of a job that is profiled continuously, take what it has recorded so far.
+    """
 
     duration_ms: int = 1000
     delay_ms: int = 0
@@ -25,6 +31,11 @@ class CaptureOptions:
     timeout_s: int = 120  # of silence: collecting the profile takes longer than profiling
     retry_wait_s: float = 1.0  # before the second attempt; the wait doubles each time
     max_reply_bytes: int = 2 * GIB  # a larger profile is rejected before it is received
+    configuration: tuple[tuple[str, Value], ...] = ()
+    host_traceme_filter_mask: int | None = None
+    host_names: tuple[str, ...] = ()
+    session_id: str = ""
+    is_snapshot: bool = False
 
     def __post_init__(self) -> None:
         for option in OPTIONS:
@@ -70,6 +81,18 @@ class Option:
     def allowed(self) -> str:
         """The allowed range in words."""
         return f"a whole number from {self.minimum} to {self.maximum}{' ' + self.unit if self.unit else ''}"
+
+
+@dataclass(frozen=True)
+class TextOption:
+    """An option that is typed as text; empty by default. `has_lines`: one value per line."""
+
+    name: str
+    title: str
+    help: str
+    placeholder: str
+    max_chars: int
+    has_lines: bool = False
 
 
 _DEFAULTS: dict[str, Any] = {spec.name: spec.default for spec in fields(CaptureOptions)}
@@ -155,16 +178,71 @@ OPTIONS = (
 )
 
 
+# Continuous profiling records levels only, and by default nothing of the host: without a ring for it, its
+# events would fill the job's memory.
+CONTINUOUS_OPTIONS = tuple(option for option in OPTIONS if option.choices)
+CONTINUOUS_DEFAULTS = {"host_tracer_level": 0}
+CONFIGURATION, FILTER_MASK, HOST_NAMES = (
+    "advanced_configuration",
+    "host_traceme_filter_mask",
+    "override_hostnames",
+)
+TEXT_OPTIONS = (
+    TextOption(
+        CONFIGURATION,
+        "Device settings",
+        "`KEY=VALUE`, one per line: what only some devices can record. The capture guide lists the keys of "
+        "TPUs and GPUs. `true` and `false` are booleans, whole numbers are sent as numbers, everything else "
+        "as text.",
+        "tpu_trace_mode=TRACE_COMPUTE",
+        32_768,
+        has_lines=True,
+    ),
+    TextOption(
+        FILTER_MASK,
+        "Host event filter",
+        "Mask of the host events to record, of those that belong to a filter: bit 0 is memory. Empty records "
+        "all.",
+        "0x1",
+        20,
+    ),
+    TextOption(
+        HOST_NAMES,
+        "Host names",
+        "Names of the hosts in the run, one per target in the same order, separated by commas. Empty: the "
+        "names that the profiles state.",
+        "worker-0, worker-1",
+        65_536,
+    ),
+)
+
+
 def capture_options(given: Mapping[str, object]) -> CaptureOptions:
     """Options from named values, as in a request or on a command line. Raises BadParameter, also for unknown
     names.
     """
     option_of_name = {option.name: option for option in OPTIONS}
+    text_option_of_name = {option.name: option for option in TEXT_OPTIONS}
     values: dict[str, int] = {}
+    texts = dict.fromkeys(text_option_of_name, "")
     for name, value in given.items():
-        if name not in option_of_name:
-            raise BadParameter(name, value, f"one of {', '.join(option_of_name)}")
-        if isinstance(value, bool) or not isinstance(value, int):
+        if name in text_option_of_name:
+            texts[name] = _text(text_option_of_name[name], value)
+        elif name not in option_of_name:
+            raise BadParameter(name, value, f"one of {', '.join((*option_of_name, *text_option_of_name))}")
+        elif isinstance(value, bool) or not isinstance(value, int):
             raise BadParameter(name, value, option_of_name[name].allowed)
-        values[name] = value
-    return CaptureOptions(**values)  # type: ignore[arg-type]
+        else:
+            values[name] = value
+    return CaptureOptions(
+        **values,  # type: ignore[arg-type]
+        configuration=parse_settings(texts[CONFIGURATION].splitlines(), CONFIGURATION),
+        host_traceme_filter_mask=parse_mask(texts[FILTER_MASK], FILTER_MASK),
+        host_names=parse_host_names(texts[HOST_NAMES], HOST_NAMES),
+    )
+
+
+def _text(option: TextOption, value: object) -> str:
+    if not isinstance(value, str) or len(value) > option.max_chars:
+        raise BadParameter(option.name, value, f"text of at most {option.max_chars:,} characters")
+    return value

@@ -24,13 +24,15 @@ _ALLOWED = (
 @dataclass(frozen=True)
 class Target:
     """The address of one profiler service. `address`: the IP address to connect to, if it was looked up
-    already. `is_secure`: whether it is reached over TLS.
+    already. `is_secure`: whether it is reached over TLS. `host_name`: the host's name in the run, if the user
+    chose one.
     """
 
     host: str
     port: int
     address: str = ""
     is_secure: bool = False
+    host_name: str = ""
 
     def __str__(self) -> str:
         scheme = "grpcs://" if self.is_secure else ""
@@ -78,6 +80,19 @@ def _target(text: str, parameter: str) -> Target:
     return Target(host.lower(), int(port), is_secure=is_secure)
 
 
+def named_targets(targets: Sequence[Target], names: Sequence[str], parameter: str) -> tuple[Target, ...]:
+    """The targets, named in their order; without names, as they are. Raises BadParameter, with the
+    parameter's name, if there are more or fewer names than targets.
+    """
+    if not names:
+        return tuple(targets)
+    if len(names) != len(targets):
+        raise BadParameter(
+            parameter, f"{len(names)} names", f"as many names as targets, {len(targets)}, in the same order"
+        )
+    return tuple(replace(target, host_name=name) for target, name in zip(targets, names, strict=True))
+
+
 def file_stem(host: str, port: int) -> str:
     """The name of a profile's file without suffix: `host_port`, with only ASCII letters, digits and `._-`."""
     return re.sub(r"[^A-Za-z0-9._-]+", "_", f"{host[:200]}_{port}").lstrip("._-") or f"host_{port}"
@@ -87,7 +102,7 @@ def file_stems(targets: Iterable[Target]) -> list[str]:
     """A unique file name for each target, used until its profile names the host."""
     stems: list[str] = []
     for target in targets:
-        stem = file_stem(target.host, target.port)
+        stem = target.host_name or file_stem(target.host, target.port)
         n, unique_stem = 2, stem
         while unique_stem in stems:
             unique_stem, n = f"{stem}_{n}", n + 1

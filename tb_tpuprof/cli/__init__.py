@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from tb_tpuprof import __version__
-from tb_tpuprof.cli import capture, monitor, query, runs, schema, show, tools, why
+from tb_tpuprof.cli import capture, continuous, monitor, query, runs, schema, show, tools, why
 from tb_tpuprof.cli.failing import exit_code_of
 from tb_tpuprof.cli.parser import Parser
 from tb_tpuprof.native import IS_COMPILED
@@ -17,7 +17,7 @@ SLOW = (
     " (without the compiled decoder: same numbers, but slower; install a C compiler, then reinstall "
     "tb-tpuprof)"
 )
-COMMANDS = (runs, tools, why, query, show, schema, capture, monitor)
+COMMANDS = (runs, tools, why, query, show, schema, capture, continuous, monitor)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -7,12 +7,21 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tb_tpuprof.capture.options import OPTIONS, CaptureOptions
-from tb_tpuprof.capture.targets import Target
+from tb_tpuprof.capture.configuration import parse_settings
+from tb_tpuprof.capture.options import (
+    FILTER_MASK,
+    HOST_NAMES,
+    OPTIONS,
+    TEXT_OPTIONS,
+    CaptureOptions,
+    Option,
+    capture_options,
+)
+from tb_tpuprof.capture.targets import Target, named_targets
 from tb_tpuprof.cli.progress import Progress
 from tb_tpuprof.cli.targets import add_target_arguments, find_targets, where_of
 from tb_tpuprof.encode.text import printable
@@ -55,31 +64,10 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "capture", help="profile running jobs and save the run", description=text, epilog=EXIT_CODES
     )
     add_target_arguments(parser)
-    parser.add_argument(
-        "--logdir",
-        required=True,
-        metavar="DIR",
-        help="where to save: TensorBoard's logdir, a folder or a URL such as gs://bucket/logs",
-    )
-    parser.add_argument("--run_name", default="", metavar="NAME", help="name of the run (default: the time)")
-    recording = parser.add_argument_group("what to record")
-    for option in OPTIONS:
-        levels = "; ".join(f"{value}: {title}" for value, title, _ in option.choices)
-        unit = f" {option.unit}" if option.unit else ""
-        text = f"{option.help}{' ' + levels + '.' if levels else ''} Default: {option.default}{unit}."
-        recording.add_argument(
-            f"--{option.name}",
-            type=int,
-            default=option.default,
-            metavar=option.unit.upper() or "N",
-            help=text.replace("%", "%%"),
-        )
-    recording.add_argument(
-        "--include_dataset_ops",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="whether to record tf.data's operations.",
-    )
+    add_logdir(parser)
+    add_run_name(parser)
+    add_host_names(parser)
+    add_recording_arguments(parser, OPTIONS, {})
     parser.add_argument(
         "--workers_list",
         default="",
@@ -89,11 +77,83 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.set_defaults(run_command=run_command)
 
 
+def add_logdir(parser: argparse.ArgumentParser) -> None:
+    """Declare where to save."""
+    parser.add_argument(
+        "--logdir",
+        required=True,
+        metavar="DIR",
+        help="where to save: TensorBoard's logdir, a folder or a URL such as gs://bucket/logs",
+    )
+
+
+def add_run_name(parser: argparse.ArgumentParser) -> None:
+    """Declare the name of the run, which is also the session id that servers get."""
+    parser.add_argument(
+        "--run_name",
+        "--session_id",
+        default="",
+        metavar="NAME",
+        help="name of the run, and the session id that the servers get (default: the time)",
+    )
+
+
+def add_host_names(parser: argparse.ArgumentParser) -> None:
+    """Declare the names of the hosts."""
+    option = next(option for option in TEXT_OPTIONS if option.name == HOST_NAMES)
+    parser.add_argument(f"--{HOST_NAMES}", default="", metavar="NAME,…", help=option.help.replace("%", "%%"))
+
+
+def add_recording_arguments(
+    parser: argparse.ArgumentParser, options: Sequence[Option], defaults: Mapping[str, int]
+) -> None:
+    """Declare what to record. `defaults` are those that differ from the options' own."""
+    recording = parser.add_argument_group("what to record")
+    for option in options:
+        levels = "; ".join(f"{value}: {title}" for value, title, _ in option.choices)
+        unit = f" {option.unit}" if option.unit else ""
+        default = defaults.get(option.name, option.default)
+        text = f"{option.help}{' ' + levels + '.' if levels else ''} Default: {default}{unit}."
+        recording.add_argument(
+            f"--{option.name}",
+            type=int,
+            default=default,
+            metavar=option.unit.upper() or "N",
+            help=text.replace("%", "%%"),
+        )
+    recording.add_argument(
+        "--include_dataset_ops",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="whether to record tf.data's operations.",
+    )
+    recording.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting that only some devices know, such as tpu_trace_mode=TRACE_COMPUTE; repeatable. true "
+        "and false are booleans, whole numbers are sent as numbers, everything else as text.",
+    )
+    mask = next(option for option in TEXT_OPTIONS if option.name == FILTER_MASK)
+    recording.add_argument(f"--{FILTER_MASK}", default="", metavar="MASK", help=mask.help.replace("%", "%%"))
+
+
+def options_of(arguments: argparse.Namespace) -> CaptureOptions:
+    """The options of parsed arguments. Raises BadParameter."""
+    numbers = {option.name: getattr(arguments, option.name) for option in OPTIONS if option.name in arguments}
+    texts = {name: getattr(arguments, name, "") for name in (FILTER_MASK, HOST_NAMES)}
+    return replace(
+        capture_options({**numbers, **texts}),
+        include_dataset_ops=arguments.include_dataset_ops,
+        configuration=parse_settings(arguments.option, "--option"),
+    )
+
+
 def run_command(arguments: argparse.Namespace) -> int:
     """Capture; returns the exit code."""
-    given = {option.name: getattr(arguments, option.name) for option in OPTIONS}
-    options = CaptureOptions(**given, include_dataset_ops=arguments.include_dataset_ops)
-    targets = find_targets(where_of(arguments))
+    options = options_of(arguments)
+    targets = named_targets(find_targets(where_of(arguments)), options.host_names, f"--{HOST_NAMES}")
     return capture_run(
         CaptureRequest(targets, options, arguments.logdir, arguments.run_name, split(arguments.workers_list))
     )

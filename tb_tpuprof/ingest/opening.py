@@ -7,6 +7,7 @@ runtime if nothing is compiled. Other files are refused with the name of their k
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -31,6 +32,7 @@ from tb_tpuprof.ingest.storage.runs import (
     host_of,
     is_program,
     is_saved_page,
+    is_snapshot,
 )
 from tb_tpuprof.ingest.storage.source import (
     BytesSource,
@@ -61,6 +63,8 @@ def open_trace(path: str, is_outline: bool = False, stats: frozenset[str] | None
     moment. `stats`: the stats of an XSpace's events to decode instead of those that analyses read.
     """
     state = file_state(path)
+    if is_snapshot(path):
+        return _of_snapshot(path, state)
     if is_program(path) or is_saved_page(path):
         # A run of programs or saved pages only: a trace without events, with programs in the same folder.
         return _decoded(
@@ -114,6 +118,14 @@ def _stream(read: Read, state: FileState, is_outline: bool, stats: frozenset[str
 
 def _part(data: npt.NDArray[np.uint8], position: int, size: int) -> npt.NDArray[np.uint8]:
     return data[position : position + size]
+
+
+def _of_snapshot(path: str, state: FileState) -> Trace:
+    """A trace without events, with the memory in use at one moment."""
+    from tb_tpuprof.ingest.heap.snapshot import read_heap
+
+    nothing = _decoded(FileBytes(np.frombuffer(_NO_EVENTS, np.uint8)), path, host_of(path), FileSource(state))
+    return replace(nothing, heap=read_heap(path))
 
 
 def _is_whole(data: npt.NDArray[np.uint8]) -> bool:

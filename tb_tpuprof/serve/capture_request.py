@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tb_tpuprof.capture.options import CaptureOptions, capture_options
-from tb_tpuprof.capture.targets import MAX_TARGETS, Target, check_allowed, parse_targets
+from tb_tpuprof.capture.continuous import snapshot_options
+from tb_tpuprof.capture.options import HOST_NAMES, CaptureOptions, capture_options
+from tb_tpuprof.capture.targets import MAX_TARGETS, Target, check_allowed, named_targets, parse_targets
 from tb_tpuprof.capture.tpu_names import TpuPlace, resolve_tpus
 from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.ingest.storage.writing import check_run_name
@@ -22,6 +23,7 @@ _TEXTS = {
     "logdir": 500,
     "workers_list": MAX_TARGETS * 280,
 }
+_OTHERS = ("options", "is_snapshot")
 
 
 @dataclass(frozen=True)
@@ -48,13 +50,14 @@ class CaptureRequest:
         )
 
     def addresses(self) -> tuple[Target, ...]:
-        """The targets, with TPU names resolved. Raises what the lookup raises, and Forbidden for an address
-        that is not allowed.
+        """The targets, with TPU names resolved. Raises what the lookup raises, Forbidden for an address that
+        is not allowed, and BadParameter if there is not one host name for each.
         """
         if not self.tpu:
             return self.targets
         targets = parse_targets(",".join(str(target) for target in resolve_tpus(self.tpu, self.place)))
-        return check_allowed(targets, self.rules.allowed_targets)
+        allowed = check_allowed(targets, self.rules.allowed_targets)
+        return named_targets(allowed, self.options.host_names, HOST_NAMES)
 
 
 def capture_request(body: Mapping[str, Any], rules: CaptureRules, logdirs: Logdirs) -> CaptureRequest:
@@ -62,12 +65,15 @@ def capture_request(body: Mapping[str, Any], rules: CaptureRules, logdirs: Logdi
     not allowed.
     """
     for name in body:
-        if name not in _TEXTS and name != "options":
-            raise BadParameter(name, body[name], f"none; the fields are {', '.join((*_TEXTS, 'options'))}")
+        if name not in _TEXTS and name not in _OTHERS:
+            raise BadParameter(name, body[name], f"none; the fields are {', '.join((*_TEXTS, *_OTHERS))}")
     texts = {name: _text(name, body.get(name, ""), limit) for name, limit in _TEXTS.items()}
     options = body.get("options", {})
     if not isinstance(options, dict):
         raise BadParameter("options", type(options).__name__, "an object")
+    is_snapshot = body.get("is_snapshot", False)
+    if not isinstance(is_snapshot, bool):
+        raise BadParameter("is_snapshot", is_snapshot, "true or false")
     run_name = _text("run_name", options.get("run_name", ""), 200)
     check_run_name(run_name)
     if texts["tpu"] and texts["targets"]:
@@ -78,14 +84,15 @@ def capture_request(body: Mapping[str, Any], rules: CaptureRules, logdirs: Logdi
         parse_targets(texts["workers_list"]) if workers and rules.allowed_targets else (),
         rules.allowed_targets,
     )
+    recording = capture_options({name: value for name, value in options.items() if name != "run_name"})
     return CaptureRequest(
-        targets,
+        targets if texts["tpu"] else named_targets(targets, recording.host_names, HOST_NAMES),
         texts["tpu"],
         TpuPlace(texts["tpu_zone"], texts["gcp_project"]),
         texts["logdir"],
         _path(texts["logdir"], logdirs),
         run_name,
-        capture_options({name: value for name, value in options.items() if name != "run_name"}),
+        snapshot_options(recording) if is_snapshot else recording,
         workers,
         rules,
     )

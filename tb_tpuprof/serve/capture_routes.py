@@ -11,11 +11,20 @@ from typing import Any
 from werkzeug.wrappers import Request
 
 from tb_tpuprof.capture.monitor import MAX_INTERVAL_MS, MIN_INTERVAL_MS, MonitorOptions
-from tb_tpuprof.capture.options import OPTIONS, Option
+from tb_tpuprof.capture.options import (
+    CONTINUOUS_DEFAULTS,
+    CONTINUOUS_OPTIONS,
+    HOST_NAMES,
+    OPTIONS,
+    TEXT_OPTIONS,
+    Option,
+    TextOption,
+)
 from tb_tpuprof.encode.json import dumps
 from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.serve.capture_request import capture_request
 from tb_tpuprof.serve.captures import Captures
+from tb_tpuprof.serve.continuous import Continuous, action_of
 from tb_tpuprof.serve.guard import Guard
 from tb_tpuprof.serve.hosts import HostRules
 from tb_tpuprof.serve.logdirs import Logdirs
@@ -32,7 +41,8 @@ _RUN_NAME: dict[str, object] = {
     "min": None,
     "max": None,
     "choices": [],
-    "help": "The new run's name; if empty, the current time.",
+    "help": "The new run's name, and the session id that the targets get; if empty, the current time.",
+    "placeholder": "",
 }
 _INTERVAL: dict[str, object] = {
     "name": "interval_ms",
@@ -44,6 +54,7 @@ _INTERVAL: dict[str, object] = {
     "min": MIN_INTERVAL_MS,
     "max": MAX_INTERVAL_MS,
     "help": "How long each sample profiles the job; longer steps are missed.",
+    "placeholder": "",
 }
 _MAX_DIGITS = 15
 
@@ -55,7 +66,8 @@ class CaptureRoutes:
         self.logdirs = logdirs
         self.rules = rules
         self.guard = Guard(hosts)
-        self.captures = Captures()
+        self.continuous = Continuous()
+        self.captures = Captures(self.continuous)
         self.monitors = Monitors()
 
     def apps(self) -> dict[str, Callable[..., object]]:
@@ -65,6 +77,7 @@ class CaptureRoutes:
             "/capture": checked(self.describe, self.start),
             "/capture/status": checked(self.status),
             "/capture/cancel": checked(None, self.cancel),
+            "/continuous": checked(self.continuous_targets, self.change_continuous),
             "/monitor": checked(self.samples, self.watch),
             "/monitor/stop": checked(None, self.stop),
             "/monitor/leave": checked(None, self.leave),
@@ -81,7 +94,21 @@ class CaptureRoutes:
                 "allowed_targets": list(self.rules.allowed_targets),
                 "default_targets": self.rules.default_targets,
                 "logdirs": [{"name": name, "path": path} for name, path in self.logdirs.paths],
-                "options": [*(option_object(option) for option in OPTIONS), _RUN_NAME],
+                "options": [
+                    *(option_object(option) for option in OPTIONS),
+                    _RUN_NAME,
+                    *(text_option_object(option) for option in TEXT_OPTIONS),
+                ],
+                "continuous_options": [
+                    *(
+                        {
+                            **option_object(option),
+                            "default": CONTINUOUS_DEFAULTS.get(option.name, option.default),
+                        }
+                        for option in CONTINUOUS_OPTIONS
+                    ),
+                    *(text_option_object(option) for option in TEXT_OPTIONS if option.name != HOST_NAMES),
+                ],
                 "monitor_options": [_INTERVAL],
                 "running": running.id if running else None,
             }
@@ -102,6 +129,19 @@ class CaptureRoutes:
         """Cancel a capture."""
         self.captures.get(_id(self._allowed(request), "capture")).cancel.set()
         return _json({}, 202)
+
+    def continuous_targets(self, _request: Request) -> Body:
+        """The targets that are being profiled continuously, as far as this server has started them."""
+        return _json({"running": self.continuous.rows()})
+
+    def change_continuous(self, request: Request) -> Body:
+        """Start or stop continuous profiling."""
+        body = self._allowed(request)
+        action = action_of(body)
+        body.pop("action")
+        validated = capture_request(body, self.rules, self.logdirs)
+        targets = self.continuous.change(action, validated)
+        return _json({"targets": targets, "running": self.continuous.rows()})
 
     def watch(self, request: Request) -> Body:
         """Start monitoring."""
@@ -149,6 +189,23 @@ def option_object(option: Option) -> dict[str, object]:
         "max": option.maximum,
         "choices": [{"value": value, "title": title, "cost": cost} for value, title, cost in option.choices],
         "help": option.help,
+        "placeholder": "",
+    }
+
+
+def text_option_object(option: TextOption) -> dict[str, object]:
+    """One option that is typed as text, as the dialog shows it."""
+    return {
+        "name": option.name,
+        "title": option.title,
+        "kind": "lines" if option.has_lines else "text",
+        "unit": "",
+        "default": "",
+        "min": None,
+        "max": None,
+        "choices": [],
+        "help": option.help,
+        "placeholder": option.placeholder,
     }
 
 

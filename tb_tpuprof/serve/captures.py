@@ -15,6 +15,7 @@ from tb_tpuprof.capture.job import TargetProgress, capture
 from tb_tpuprof.errors import CaptureBusy, CaptureNotFound, ProfilerError
 from tb_tpuprof.ingest.storage.writing import new_run
 from tb_tpuprof.serve.capture_request import CaptureRequest
+from tb_tpuprof.serve.continuous import Continuous
 
 logger = logging.getLogger("tb_tpuprof")
 MAX_REMEMBERED = 16
@@ -23,7 +24,8 @@ MAX_REMEMBERED = 16
 class Capture:
     """One capture, running or finished."""
 
-    def __init__(self, request: CaptureRequest) -> None:
+    def __init__(self, request: CaptureRequest, continuous: Continuous) -> None:
+        self._continuous = continuous
         self.id = secrets.token_urlsafe(9)
         self.request = request
         self.cancel = Cancellation()
@@ -80,6 +82,9 @@ class Capture:
         self.run = f"{request.logdir}/{folder.run}" if request.logdir else folder.run
         self.message = ""
         ended = capture(targets, request.options, folder, self._observe, self.cancel, request.workers)
+        if request.options.is_snapshot:
+            for progress in ended:
+                self._continuous.note("snapshot", progress.target, progress.reason)
         self._conclude(ended)
 
     def _observe(self, index: int, progress: TargetProgress) -> None:
@@ -106,9 +111,12 @@ class Capture:
 
 
 class Captures:
-    """One capture at a time, and the last MAX_REMEMBERED ones."""
+    """One capture at a time, and the last MAX_REMEMBERED ones. `continuous` learns from snapshots which jobs
+    are no longer profiled.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, continuous: Continuous) -> None:
+        self._continuous = continuous
         self._lock = threading.Lock()
         self._by_id: OrderedDict[str, Capture] = OrderedDict()
 
@@ -121,7 +129,7 @@ class Captures:
                     f"Another capture is running: {other.request.title}.",
                     "Wait until it has ended, or cancel it; only one can run at a time.",
                 )
-            capture = Capture(request)
+            capture = Capture(request, self._continuous)
             self._by_id[capture.id] = capture
             while len(self._by_id) > MAX_REMEMBERED:
                 self._by_id.popitem(last=False)

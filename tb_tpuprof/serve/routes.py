@@ -81,7 +81,7 @@ class Routes:
     def tools(self, request: Request) -> Body:
         """The run's hosts, and each tool with whether it has something to show."""
         session = self._session(request)
-        files = () if not session.info.has_trace else session.info.files
+        files = session.info.files if session.info.has_hosts else ()
         tools, failure = _tool_objects(session)
         failed = session.known_failures(file.host for file in files)
         hosts = [
@@ -251,7 +251,7 @@ def _run_object(run: RunInfo) -> dict[str, object]:
     return {
         "run": run.name,
         "captured_at": run.captured_at,
-        "n_hosts": 0 if not run.has_trace else len(run.files),
+        "n_hosts": len(run.files) if run.has_hosts else 0,
         "size_bytes": sum(file.size_bytes for file in run.files),
         "state": run.state,
         "message": run.message,

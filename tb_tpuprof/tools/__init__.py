@@ -11,6 +11,7 @@ from tb_tpuprof.tools.input_pipeline_analyzer.view import TOOL as INPUT_PIPELINE
 from tb_tpuprof.tools.kernel_stats.view import TOOL as KERNEL_STATS
 from tb_tpuprof.tools.megascale_stats.view import TOOL as MEGASCALE_STATS
 from tb_tpuprof.tools.memory_profile.view import TOOL as MEMORY_PROFILE
+from tb_tpuprof.tools.memory_snapshot.view import TOOL as MEMORY_SNAPSHOT
 from tb_tpuprof.tools.memory_viewer.view import TOOL as MEMORY_VIEWER
 from tb_tpuprof.tools.op_profile.view import TOOL as OP_PROFILE
 from tb_tpuprof.tools.overview_page.view import TOOL as OVERVIEW_PAGE
@@ -36,6 +37,7 @@ TOOLS: tuple[Tool, ...] = (
     HLO_STATS,
     ROOFLINE_MODEL,
     MEMORY_PROFILE,
+    MEMORY_SNAPSHOT,
     MEMORY_VIEWER,
     GRAPH_VIEWER,
     TPU_COMPATIBILITY,

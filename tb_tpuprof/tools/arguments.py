@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tb_tpuprof.errors import BadParameter, HostNotFound, ToolUnavailable
-from tb_tpuprof.ingest.storage.run_info import HLO, LEGACY
+from tb_tpuprof.ingest.storage.run_info import HLO, LEGACY, MEMORY
 from tb_tpuprof.tools.base import Availability, Declaration, Param, Params, ParamValue
 
 if TYPE_CHECKING:
@@ -20,6 +20,13 @@ ALL_HOSTS = ("ALL_HOSTS", "all")
 _TRACE = (
     "Capture a profile, or copy the .xplane.pb files into the run's folder. The memory viewer and the "
     "graph viewer do not need one."
+)
+_TRACE_OF_SNAPSHOTS = "Capture a profile. What this run has is on the page Memory snapshot."
+_SAVE_SNAPSHOT = (
+    "Save one below the log directory while the memory is in use. JAX: "
+    "`jax.profiler.save_device_memory_profile(logdir + '/memory.prof')`. PyTorch: "
+    "`torch.cuda.memory._record_memory_history()`, later "
+    "`torch.cuda.memory._dump_snapshot(logdir + '/step_snapshot.pickle')`."
 )
 _TRUE = ("1", "true", "yes")
 _FALSE = ("0", "false", "no")
@@ -61,14 +68,25 @@ def validate_hosts(tool: Declaration, session: Session, hosts: Sequence[str] | N
 
 
 def lacks_trace(tool: Declaration, session: Session) -> Availability:
-    """Why a tool that needs a trace has nothing to show for a run that holds only programs or saved pages."""
-    if tool.needs_trace and session.info.state == LEGACY:
+    """Why a tool has nothing to show for a run of another kind: one of programs, of saved pages or of snapshots
+    of memory, or a trace if the tool is for these.
+    """
+    state = session.info.state
+    if tool.only_for == MEMORY and state != MEMORY:
+        return Availability("the run contains no snapshot of memory.", _SAVE_SNAPSHOT, "no snapshot")
+    if tool.only_for != MEMORY and state == MEMORY:
+        return Availability(
+            f"{tool.title} needs a trace, and this run holds only snapshots of memory.",
+            _TRACE_OF_SNAPSHOTS,
+            "no trace",
+        )
+    if tool.needs_trace and state == LEGACY:
         return Availability(
             f"{tool.title} needs a trace, and this run holds only finished pages of an older profiler.",
             "Saved pages shows what they state. Profile the job again to get a trace.",
             "no trace",
         )
-    if tool.needs_trace and session.info.state == HLO:
+    if tool.needs_trace and state == HLO:
         return Availability(
             f"{tool.title} needs a trace, and this run holds only the HLO of compiled programs "
             "(*.hlo_proto.pb).",

@@ -39,12 +39,12 @@ def view_readable(
     named = [*_unreadable(session, failures, n_asked), *_gone(chosen)]
     if chosen.is_default and tool.hosts == "many":
         named += _missing(session.hosts)
-    elif chosen.is_default and session.info.has_trace:
+    elif chosen.is_default and session.info.has_hosts:
         named += _other_failures(
             session, [host for host in session.hosts if host not in payload.hosts and host not in failures]
         )
     reported = {diagnostic.message for diagnostic in payload.diagnostics}
-    if not session.info.has_trace:
+    if not session.info.has_hosts:
         return replace(payload, diagnostics=(Diagnostic("info", session.info.message), *payload.diagnostics))
     damaged = [
         Diagnostic(n.severity, n.message, n.remedy)

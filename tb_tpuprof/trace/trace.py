@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from tb_tpuprof.native import last_end, repeated
 from tb_tpuprof.trace import schema
+from tb_tpuprof.trace.heap import Heap
 from tb_tpuprof.trace.held import Sizes
 from tb_tpuprof.trace.hlo_programs import Programs, Watcher
 from tb_tpuprof.trace.memo import Memo
@@ -78,7 +79,8 @@ class TraceInfo:
 @dataclass(frozen=True)
 class Trace:
     """One host's trace. Tables follow `trace/schema.py`; `event_stats` holds HOT_STATS only, `metadata_stats`
-    and `plane_stats` hold all stats. `memo`: what analyses have made of this trace.
+    and `plane_stats` hold all stats. `heap`: of a snapshot of memory, which has nothing else. `memo`: what
+    analyses have made of this trace.
     """
 
     info: TraceInfo
@@ -97,6 +99,7 @@ class Trace:
     counters: Table = field(default_factory=lambda: table_from_rows(schema.COUNTERS, ()))
     samples: Table = field(default_factory=lambda: table_from_rows(schema.SAMPLES, ()))
     flows: Table = field(default_factory=lambda: table_from_rows(schema.FLOWS, ()))
+    heap: Heap | None = None
     memo: Memo = field(default_factory=Memo, init=False, repr=False, compare=False)
     _sizes: Sizes = field(default_factory=Sizes, init=False, repr=False, compare=False)
 
@@ -123,7 +126,8 @@ class Trace:
         derived |= {i: table.__dict__.get("table") for i, table in enumerate(self._stat_tables)}
         counted = [column for table in self._tables for column in table.columns.values()]
         counted += [self.strings.blob, self.strings.offsets]
-        return self.size_bytes + self._sizes.total(derived, counted)
+        heap_bytes = self.heap.kept_bytes if self.heap else 0
+        return self.size_bytes + heap_bytes + self._sizes.total(derived, counted)
 
     @property
     def _tables(self) -> tuple[Table, ...]:

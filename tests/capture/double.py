@@ -15,12 +15,27 @@ from typing import Any
 
 import grpc
 
-from tb_tpuprof.capture.messages import MONITOR, NEW_SESSION, PROFILE, message_class
+from tb_tpuprof.capture.messages import (
+    MONITOR,
+    NEW_SESSION,
+    PROFILE,
+    SNAPSHOT,
+    START_CONTINUOUS,
+    STOP_CONTINUOUS,
+    message_class,
+)
 from tb_tpuprof.capture.targets import Target
 from tests.ingest.xspaces import small_xspace
 
 Answer = Callable[[Any, grpc.ServicerContext], bytes]
-REQUESTS = {PROFILE: "ProfileRequest", NEW_SESSION: "NewSessionRequest", MONITOR: "MonitorRequest"}
+REQUESTS = {
+    PROFILE: "ProfileRequest",
+    NEW_SESSION: "NewSessionRequest",
+    MONITOR: "MonitorRequest",
+    START_CONTINUOUS: "ProfileRequest",
+    STOP_CONTINUOUS: "StopRequest",
+    SNAPSHOT: "SnapshotRequest",
+}
 
 
 class Double(grpc.GenericRpcHandler):
@@ -232,3 +247,33 @@ def free_target() -> Target:
     """An address at which nobody listens."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return Target("127.0.0.1", listener.getsockname()[1])
+
+
+@contextmanager
+def continuously_profiled(xspace: bytes | None = None) -> Iterator[tuple[Target, Double]]:
+    """A server that is profiled continuously, and answers as JAX's does (`tests/integration` compares): a
+    second start is refused, and so is a snapshot before the first start or after the stop.
+    """
+    is_on = threading.Event()
+    snapshot = reply(xspace or small_xspace())
+
+    def start(_request: Any, context: grpc.ServicerContext) -> bytes:
+        if is_on.is_set():
+            context.abort(grpc.StatusCode.ALREADY_EXISTS, "A profiling session is already running.")
+        is_on.set()
+        return b""
+
+    def stop(_request: Any, context: grpc.ServicerContext) -> bytes:
+        if not is_on.is_set():
+            context.abort(grpc.StatusCode.NOT_FOUND, "No continuous profiling session found.")
+        is_on.clear()
+        return b""
+
+    def take(_request: Any, context: grpc.ServicerContext) -> bytes:
+        if not is_on.is_set():
+            context.abort(grpc.StatusCode.NOT_FOUND, "No continuous profiling session found.")
+        return snapshot
+
+    methods = {START_CONTINUOUS: [start], STOP_CONTINUOUS: [stop], SNAPSHOT: [take]}
+    with serving(methods=methods) as (target, double):
+        yield target, double

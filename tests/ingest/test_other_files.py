@@ -170,9 +170,8 @@ KINDS = {
     "events.out.tfevents.1583461681.h": "TensorBoard event file",
     "NO_MODULE.hlo_proto.pb": "marker of another viewer",
     "ALL_HOSTS.op_stats_v2.pb": "intermediate result",
-    "memory.prof": "pprof",
     "x.nsys-rep": "Nsight Systems",
-    "snapshot.pickle": "Python pickle",
+    "weights.pickle": "Python pickle",
 }
 
 

@@ -102,7 +102,17 @@ def test_what_the_dialog_is_told(page: Page, tmp_path: Path) -> None:
         "num_tracing_attempts",
         "timeout_s",
         "run_name",
+        "advanced_configuration",
+        "host_traceme_filter_mask",
+        "override_hostnames",
     ]
+    assert {option["name"]: option["default"] for option in answer["continuous_options"]} == {
+        "host_tracer_level": 0,
+        "device_tracer_level": 1,
+        "python_tracer_level": 0,
+        "advanced_configuration": "",
+        "host_traceme_filter_mask": "",
+    }
     assert [choice["value"] for choice in options["host_tracer_level"]["choices"]] == [0, 1, 2, 3]
     assert all(choice["cost"] for option in options.values() for choice in option["choices"])
     assert all(option["help"] for option in options.values())

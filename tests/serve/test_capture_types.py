@@ -31,7 +31,7 @@ def error_of(response: TestResponse) -> dict[str, str]:
 def test_what_the_dialog_is_told(page: Page) -> None:
     answer = json.loads(page.get("/capture").data)
     assert set(answer) == TYPES["CaptureInfo"]
-    for option in (*answer["options"], *answer["monitor_options"]):
+    for option in (*answer["options"], *answer["continuous_options"], *answer["monitor_options"]):
         assert set(option) == TYPES["CaptureOption"]
         assert all(set(choice) == TYPES["CaptureChoice"] for choice in option["choices"])
     assert [option["name"] for option in answer["monitor_options"]] == ["interval_ms"]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tb_tpuprof.errors import ToolUnavailable
+from tb_tpuprof.ingest.storage.run_info import MEMORY
 from tb_tpuprof.ingest.storage.runs import find_runs
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import TOOLS, get_tool
@@ -59,8 +60,8 @@ def test_other_tools_say_why_they_cannot(run: Path) -> None:
     working = {tool.name for tool in TOOLS if tool.availability(session)}
     assert working == {"memory_viewer", "graph_viewer"}
     for tool in TOOLS:
-        if tool.name not in working and tool.needs_trace:
-            with pytest.raises(ToolUnavailable, match="needs a trace"):
+        if tool.name not in working and (tool.needs_trace or tool.only_for == MEMORY):
+            with pytest.raises(ToolUnavailable, match="needs a trace|contains no snapshot"):
                 tool.run(session, None, {})
 
 

@@ -14,13 +14,15 @@ interface CaptureChoice {
 export interface CaptureOption {
   name: string;
   title: string;
-  kind: 'int' | 'float' | 'text' | 'choice';
+  /** `lines` is text with one value per line. */
+  kind: 'int' | 'float' | 'text' | 'lines' | 'choice';
   unit: string;
   default: number | string;
   min: number | null;
   max: number | null;
   choices: CaptureChoice[];
   help: string;
+  placeholder: string;
 }
 
 export interface CaptureInfo {
@@ -33,6 +35,7 @@ export interface CaptureInfo {
   default_targets: string;
   logdirs: { name: string; path: string }[];
   options: CaptureOption[];
+  continuous_options: CaptureOption[];
   monitor_options: CaptureOption[];
   /** The running capture, whoever started it. */
   running: string | null;
@@ -49,6 +52,35 @@ export interface TargetsRequest {
 export interface CaptureRequest extends TargetsRequest {
   logdir?: string;
   options: Record<string, number | string>;
+  /** Of jobs that are profiled continuously: save what they have recorded so far. */
+  is_snapshot?: boolean;
+}
+
+export interface ContinuousRequest extends TargetsRequest {
+  action: 'start' | 'stop';
+  options: Record<string, number | string>;
+}
+
+/** A target that is profiled continuously, as far as calls from this server have shown. */
+export interface ContinuousTarget {
+  target: string;
+  /** null: somebody else started it. */
+  started_unix_ms: number | null;
+}
+
+export interface ContinuousOutcome {
+  target: string;
+  is_ok: boolean;
+  message: string;
+  remedy: string;
+}
+
+export interface ContinuousAnswer {
+  running: ContinuousTarget[];
+}
+
+export interface ContinuousChange extends ContinuousAnswer {
+  targets: ContinuousOutcome[];
 }
 
 export interface MonitorRequest extends TargetsRequest {
@@ -118,6 +150,9 @@ export interface MonitorAnswer {
 export const fetchCaptureInfo = (): Promise<CaptureInfo> => fetchFresh('capture');
 export const fetchCaptureStatus = (capture: string): Promise<CaptureStatus> =>
   fetchFresh('capture/status', { capture });
+export const fetchContinuous = (): Promise<ContinuousAnswer> => fetchFresh('continuous');
+export const postContinuous = (token: string, body: ContinuousRequest): Promise<ContinuousChange> =>
+  post('continuous', token, body);
 export const fetchMonitor = (monitor: string, since: number): Promise<MonitorAnswer> =>
   fetchFresh('monitor', { monitor, since: String(since) });
 export const postCapture = (token: string, body: CaptureRequest): Promise<{ capture: string }> =>

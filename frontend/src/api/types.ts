@@ -12,7 +12,7 @@ export interface RunInfo {
   captured_at: string | null;
   n_hosts: number;
   size_bytes: number;
-  state: 'ok' | 'hlo' | 'legacy' | 'unsupported' | 'empty' | 'unreadable';
+  state: 'ok' | 'hlo' | 'memory' | 'legacy' | 'unsupported' | 'empty' | 'unreadable';
   message: string;
 }
 

@@ -137,7 +137,7 @@ function ToolBody({ info, view }: { info: ToolInfo; view: ToolView }): VNode {
 }
 
 /** States of runs that some page shows. */
-const OPENABLE: ReadonlySet<string> = new Set(['ok', 'hlo', 'legacy']);
+const OPENABLE: ReadonlySet<string> = new Set(['ok', 'hlo', 'memory', 'legacy']);
 
 function RunBody({ tools, viewOf }: { tools: ToolsAnswer; viewOf: PageProps['viewOf'] }): VNode {
   if (!OPENABLE.has(tools.state))

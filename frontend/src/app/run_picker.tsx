@@ -15,6 +15,7 @@ const LISTED = 200;
 const STATE_WORDS = {
   ok: '',
   hlo: 'HLO only',
+  memory: 'memory only',
   legacy: 'saved pages',
   unsupported: 'not supported',
   empty: 'empty',

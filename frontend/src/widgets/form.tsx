@@ -16,6 +16,8 @@ export interface FieldProps {
   placeholder?: string | undefined;
   isNumber?: boolean;
   isFirst?: boolean;
+  /** One value per line. */
+  hasLines?: boolean;
   children?: ComponentChildren;
 }
 
@@ -61,32 +63,45 @@ export function Field({
   placeholder,
   isNumber = false,
   isFirst = false,
+  hasLines = false,
   children,
 }: FieldProps): VNode {
   const id = useId();
   const inputProps: JSX.InputHTMLAttributes<HTMLInputElement> = isNumber
     ? { inputMode: 'decimal', class: 'field number' }
     : { class: 'field' };
+  const shared = {
+    id,
+    name,
+    value,
+    placeholder,
+    spellcheck: false,
+    'aria-invalid': error ? ('true' as const) : undefined,
+    'aria-describedby': described(id, help, error),
+  };
   return (
     <div class="form-field">
       <label class="field-label" for={id}>
         {label}
       </label>
       <span class="field-row">
-        <input
-          id={id}
-          {...inputProps}
-          type="text"
-          name={name}
-          value={value}
-          placeholder={placeholder}
-          spellcheck={false}
-          autocomplete="off"
-          autofocus={isFirst}
-          aria-invalid={error ? 'true' : undefined}
-          aria-describedby={described(id, help, error)}
-          onInput={(event) => onValue(event.currentTarget.value)}
-        />
+        {hasLines ? (
+          <textarea
+            {...shared}
+            class="field lines"
+            rows={3}
+            onInput={(event) => onValue(event.currentTarget.value)}
+          />
+        ) : (
+          <input
+            {...shared}
+            {...inputProps}
+            type="text"
+            autocomplete="off"
+            autofocus={isFirst}
+            onInput={(event) => onValue(event.currentTarget.value)}
+          />
+        )}
         {unit && <span class="muted">{unit}</span>}
       </span>
       <Words id={id} help={help} error={error} />
@@ -102,7 +117,7 @@ interface Choice {
 
 export interface ChoicesProps extends Omit<
   FieldProps,
-  'unit' | 'placeholder' | 'isNumber' | 'isFirst' | 'children'
+  'unit' | 'placeholder' | 'isNumber' | 'isFirst' | 'hasLines' | 'children'
 > {
   choices: readonly Choice[];
   /** Details of the label, in a tooltip. */

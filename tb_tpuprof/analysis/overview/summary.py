@@ -20,6 +20,7 @@ from tb_tpuprof.analysis.ops.roofline import Roofs, roofs
 from tb_tpuprof.analysis.ops.stats import OpStats, op_stats
 from tb_tpuprof.analysis.ops.utilization import Utilization, utilization
 from tb_tpuprof.analysis.overview.facts import HostFacts, host_facts
+from tb_tpuprof.analysis.overview.recording import Recording, recording
 from tb_tpuprof.analysis.steps.diagnostics import Notice, trace_notices
 from tb_tpuprof.analysis.steps.grouping import groups
 from tb_tpuprof.analysis.steps.pytorch import LoaderWait, late_notice
@@ -35,7 +36,7 @@ _VERSIONS = ("jax_version", "jaxlib_version", "libtpu_version", "cuda_version", 
 class Summary:
     """`versions`: of libraries and drivers, if the trace has them. `use`: of the accelerators. `calls`:
     framework calls that advice can cite. `excesses`: operations above one of the `roofs`. `loader`: how long
-    PyTorch's loader takes.
+    PyTorch's loader takes. `recording`: how the trace was recorded, None if it does not say so.
 
     The steps of `facts` separate waiting for input from idling as the input pipeline's analysis does
     (`waiting`). `requests`: of an inference job, None without any.
@@ -54,6 +55,7 @@ class Summary:
     loader: LoaderWait | None
     calls: tuple[Call, ...] = ()
     requests: HostInference | None = None
+    recording: Recording | None = None
 
     @property
     def host(self) -> str:
@@ -95,6 +97,7 @@ def summary(trace: Trace) -> Summary:
         loader_wait(trace),
         framework_calls(trace),
         host_inference(trace) if has_requests(trace) else None,
+        recording(trace),
     )
 
 

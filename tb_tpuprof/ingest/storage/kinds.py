@@ -90,6 +90,8 @@ REENCODED = FileKind(
     "damaged: its bytes were rewritten as UTF-8 text, as some tools do when they copy a file as text",
     "Copy the file again in binary mode.",
 )
+# Snapshots of memory: JAX's save_device_memory_profile, pprof in general, PyTorch's _dump_snapshot.
+SNAPSHOT_SUFFIXES = ("memory.prof", ".pprof", ".pprof.gz", "snapshot.pickle")
 _FEW = 8
 _BY_SUFFIX: tuple[tuple[str, FileKind], ...] = (
     (".metadata.SSTABLE", ARGUMENTS),
@@ -105,13 +107,6 @@ _BY_SUFFIX: tuple[tuple[str, FileKind], ...] = (
     (".smart_suggestion.pb", SUMMARIES),
     (".cached_tools.json", SUMMARIES),
     ("cache_version.txt", SUMMARIES),
-    (
-        "memory.prof",
-        FileKind(
-            "a device memory profile (pprof) from JAX's save_device_memory_profile",
-            "Open it with pprof. For memory over time, capture a profile with jax.profiler.trace.",
-        ),
-    ),
     (".nsys-rep", FileKind("a report of NVIDIA Nsight Systems", "Open it with Nsight Systems.")),
     (
         ".rpd",
@@ -122,8 +117,8 @@ _BY_SUFFIX: tuple[tuple[str, FileKind], ...] = (
     (
         ".pickle",
         FileKind(
-            "a Python pickle, such as a PyTorch memory snapshot",
-            "Open snapshots in PyTorch's memory viewer. The profiler never loads pickles.",
+            "a Python pickle",
+            "If it is PyTorch's memory snapshot, rename it to NAME_snapshot.pickle to open it.",
         ),
     ),
     ("saved_model.pb", GRAPH),
@@ -167,6 +162,8 @@ def page_of_name(path: str) -> PageName | None:
 def kind_of_name(path: str) -> FileKind | None:
     """The kind of a file with that name; None for traces and unknown names."""
     name = os.path.basename(path)
+    if name.endswith(SNAPSHOT_SUFFIXES):
+        return None
     page = page_of_name(name)
     if page:
         what = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-OK, HLO, LEGACY = "ok", "hlo", "legacy"
+OK, HLO, LEGACY, MEMORY = "ok", "hlo", "legacy", "memory"
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,10 @@ class RunInfo:
     """A profile run.
 
     `state` is ok, hlo (programs without a trace; its only file, of host `NO_HOST`, is the largest one, with
-    the size of all), legacy (only pages that older profilers saved; a host's file is the largest, with the
-    size of all), unsupported (other files, which cannot be opened), unreadable (the folder, or each of its
-    traces) or empty; `message` says what the files are and what to do.
+    the size of all), memory (snapshots of memory without a trace), legacy (only pages that older profilers
+    saved; a host's file is the largest, with the size of all), unsupported (other files, which cannot be
+    opened), unreadable (the folder, or each of its traces) or empty; `message` says what the files are and
+    what to do.
     """
 
     name: str
@@ -36,5 +37,10 @@ class RunInfo:
 
     @property
     def has_trace(self) -> bool:
-        """Whether its files are traces: not programs or saved pages."""
+        """Whether its files are traces: not programs, saved pages or snapshots of memory."""
+        return self.state not in (HLO, LEGACY, MEMORY)
+
+    @property
+    def has_hosts(self) -> bool:
+        """Whether its files are those of hosts, or snapshots, which the user chooses from in the same way."""
         return self.state not in (HLO, LEGACY)

@@ -10,8 +10,9 @@
 <logdir>/**/plugins/profile/<session>/<name>.json[.gz]           a Chrome trace; read if nothing else is
 <logdir>/**/<folder>/<worker>[.<timestamp>].pt.trace.json[.gz]   PyTorch's profiler; run <folder>
 <logdir>/**/<folder>/<host>.xplane.pb[.gz]                       a copied trace; run <folder>
-<logdir>/**/plugins/profile/<session>/<host>.<page>.json|pb      without a trace: a run of saved pages only
-<logdir>/**/plugins/profile/<session>/<program>.hlo_proto.pb     without both: a run of programs only
+<logdir>/**/<folder>/memory.prof, *.pprof, *_snapshot.pickle     without a trace: a run of memory snapshots
+<logdir>/**/plugins/profile/<session>/<host>.<page>.json|pb      without these: a run of saved pages only
+<logdir>/**/plugins/profile/<session>/<program>.hlo_proto.pb     without all of them: a run of programs only
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from typing import NamedTuple
 from tb_tpuprof.errors import LogDirectory, NotATrace, RunNotFound, StorageError
 from tb_tpuprof.ingest.storage import joining
 from tb_tpuprof.ingest.storage.files import file_state, filesystem, is_url, storage_errors
-from tb_tpuprof.ingest.storage.kinds import kind_of_name, page_of_name, without_trace
-from tb_tpuprof.ingest.storage.run_info import HLO, LEGACY, OK, HostFile, RunInfo
+from tb_tpuprof.ingest.storage.kinds import SNAPSHOT_SUFFIXES, kind_of_name, page_of_name, without_trace
+from tb_tpuprof.ingest.storage.run_info import HLO, LEGACY, MEMORY, OK, HostFile, RunInfo
 
 STREAM_SUFFIX = ".xplane.riegeli"
 XPLANE_SUFFIXES = (".xplane.pb", ".xplane.pb.gz", ".xspace.pb", ".xspace.pb.gz", STREAM_SUFFIX)
@@ -53,6 +54,7 @@ _LOOSE_SUFFIXES = (
     *_JSON_SUFFIXES,
     *TABLE_SUFFIXES,
     *PERFETTO_SUFFIXES,
+    *SNAPSHOT_SUFFIXES,
 )
 _PARTS_OF_TABLES = (".metadata.SSTABLE", ".trie.SSTABLE")
 _PERFETTO = "perfetto_trace.json.gz"  # JAX writes it next to the XPlane, with the same events
@@ -75,6 +77,10 @@ PROGRAMS_ONLY = (
 PAGES_ONLY = (
     "This run contains no trace, only finished pages that an older profiler saved. Saved pages shows what "
     "they state; there is no timeline, and nothing can be computed again. Profile the job again for more."
+)
+SNAPSHOTS_ONLY = (
+    "This run contains snapshots of memory and no trace: the memory snapshot page shows what was allocated, "
+    "and by whom. Capture a profile to see what ran and for how long."
 )
 _SESSION_TIME = re.compile(r"^(\d{4})[_-](\d\d)[_-](\d\d)[_-](\d\d)[_-](\d\d)[_-](\d\d)")
 _TIMESTAMP = re.compile(r"\.\d{10,}$")
@@ -99,6 +105,8 @@ def host_of(path: str) -> str:
         if name.endswith(suffix):
             host = name[: -len(suffix)]
             return (_TIMESTAMP.sub("", host) if suffix in PYTORCH_SUFFIXES else host) or NO_NAME
+    if is_snapshot(name):
+        return re.sub(r"\.(p?prof(\.gz)?|pickle)$", "", name) or NO_NAME
     page = page_of_name(name)
     return (page.host if page else re.sub(r"\.json(\.gz)?$", "", name)) or NO_NAME
 
@@ -111,6 +119,11 @@ def _is_trace(name: str) -> bool:
 def _is_loose(name: str) -> bool:
     """Whether a file makes a run of any folder."""
     return name.endswith(_LOOSE_SUFFIXES) and not name.endswith(_PARTS_OF_TABLES)
+
+
+def is_snapshot(path: str) -> bool:
+    """Whether a file is a snapshot of memory, by its name."""
+    return path.endswith(SNAPSHOT_SUFFIXES)
 
 
 def is_program(path: str) -> bool:
@@ -314,18 +327,22 @@ def _printable(name: str) -> str:
 
 
 def _matters(name: str) -> bool:
-    return name.endswith((*SUFFIXES, HLO_SUFFIX, *_ANY_JSON)) or kind_of_name(name) is not None
+    return name.endswith((*SUFFIXES, HLO_SUFFIX, *_ANY_JSON, *SNAPSHOT_SUFFIXES)) or (
+        kind_of_name(name) is not None
+    )
 
 
 def _of_entries(name: str, path: str, entries: list[_Entry], folder_time: Callable[[], int]) -> RunInfo:
     """The run made of a folder's files. If no file has a time, the folder's own time counts."""
-    files, perfetto, pages, programs, others = [], [], [], [], []
+    files, perfetto, snapshots, pages, programs, others = [], [], [], [], [], []
     newest = 0
     for entry in entries:
         file = HostFile(host_of(entry.name), entry.path, entry.size_bytes, entry.mtime_ns)
         if _is_trace(entry.name):
             files.append(file)
             newest = max(newest, _written_ns(entry.name) or entry.mtime_ns)
+        elif is_snapshot(entry.name):
+            snapshots.append(file)
         elif is_program(entry.name) and entry.size_bytes:
             programs.append(replace(file, host=NO_HOST))
         elif entry.name == _PERFETTO:
@@ -334,7 +351,7 @@ def _of_entries(name: str, path: str, entries: list[_Entry], folder_time: Callab
             pages.append(file)
         elif entry.name.endswith(_ANY_JSON) and kind_of_name(entry.name) is None:
             others.append(file)
-    files = files or perfetto or _of_pages(pages) or _of_programs(programs) or others
+    files = files or perfetto or snapshots or _of_pages(pages) or _of_programs(programs) or others
     newest = newest or max((file.mtime_ns for file in files), default=0) or folder_time()
     return _info(name, path, files, newest, [entry.name for entry in entries])
 
@@ -362,6 +379,8 @@ def _info(name: str, path: str, files: list[HostFile], newest_ns: int, names: li
         state, message = LEGACY, PAGES_ONLY
     elif not files:
         state, message = without_trace(names)
+    elif all(is_snapshot(file.path) for file in files) and any(file.size_bytes for file in files):
+        state, message = MEMORY, SNAPSHOTS_ONLY
     elif not any(file.size_bytes for file in files):
         state, message = UNREADABLE, _why_empty(files)
     return RunInfo(name, path, ordered, _captured_at(name, newest_ns), state, message)

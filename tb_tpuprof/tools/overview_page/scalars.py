@@ -29,6 +29,7 @@ from tb_tpuprof.tools.facts import (
     step_share,
     summed_text,
 )
+from tb_tpuprof.tools.overview_page.recording import recording_pairs
 from tb_tpuprof.tools.overview_page.tables import ENVIRONMENT
 from tb_tpuprof.tools.payload import Scalar, Table
 from tb_tpuprof.tools.reasons import NO_STEPS
@@ -406,6 +407,7 @@ def environment(run: Run) -> Table:
         pairs.append((f"Memory per {per_device}", format_bytes(hardware.memory_bytes)))
     versions = dict(pair for part in parts for pair in part.versions)
     pairs += [(f"{name} version", value) for name, value in versions.items()]
+    pairs += recording_pairs([part.recording for part in parts])
     return ENVIRONMENT.fill({"name": [name for name, _ in pairs], "value": [value for _, value in pairs]})
 
 

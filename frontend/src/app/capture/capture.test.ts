@@ -5,9 +5,11 @@ import {
   changedOptions,
   checkForm,
   checkTargets,
+  continuousRequest,
   NO_TARGETS,
   optionError,
   restoreForm,
+  runningTargets,
   splitTargets,
   withRecent,
   type CaptureForm,
@@ -24,6 +26,7 @@ const option = (name: string, change: Partial<CaptureOption> = {}): CaptureOptio
   max: null,
   choices: [],
   help: '',
+  placeholder: '',
   ...change,
 });
 const DURATION = option('duration_ms', { unit: 'ms', default: 1000, min: 1, max: 600_000 });
@@ -33,6 +36,8 @@ const LEVEL = option('host_tracer_level', {
   choices: [0, 1, 2, 3].map((value) => ({ value, title: String(value), cost: '' })),
 });
 const NAME = option('run_name', { kind: 'text', default: '' });
+const SETTINGS = option('advanced_configuration', { kind: 'lines', default: '' });
+const OFF = { ...LEVEL, default: 0 };
 const info: CaptureInfo = {
   enabled: true,
   reason: '',
@@ -41,6 +46,7 @@ const info: CaptureInfo = {
   default_targets: 'localhost:6009',
   logdirs: [{ name: '', path: '/logs' }],
   options: [DURATION, LEVEL, NAME],
+  continuous_options: [OFF, SETTINGS],
   monitor_options: [],
   running: null,
 };
@@ -48,6 +54,8 @@ const form = (change: Partial<CaptureForm> = {}): CaptureForm => ({
   ...NO_TARGETS,
   logdir: '',
   options: {},
+  isContinuous: false,
+  continuous: {},
   targets: 'a:1',
   ...change,
 });
@@ -145,6 +153,60 @@ describe('a request', () => {
   });
 });
 
+describe('continuous profiling', () => {
+  const both = form({
+    isContinuous: true,
+    targets: 'grpc://A:1, b:2',
+    workers_list: 'w:1',
+    options: { run_name: 'slow', duration_ms: '5' },
+    continuous: { host_tracer_level: '3', advanced_configuration: ' k=1\nb=true ' },
+  });
+
+  it('starts with its own options, and stops with none', () => {
+    expect(continuousRequest('start', both, info)).toEqual({
+      action: 'start',
+      targets: 'A:1,b:2',
+      options: { host_tracer_level: 3, advanced_configuration: 'k=1\nb=true' },
+    });
+    expect(continuousRequest('stop', both, info)).toEqual({
+      action: 'stop',
+      targets: 'A:1,b:2',
+      options: {},
+    });
+    expect(continuousRequest('start', form(), info).options).toEqual({
+      host_tracer_level: 0,
+      advanced_configuration: '',
+    });
+  });
+
+  it('saves snapshots with the options of saving only', () => {
+    expect(captureRequest(both, info)).toEqual({
+      targets: 'A:1,b:2',
+      options: { run_name: 'slow' },
+      is_snapshot: true,
+    });
+    const running = [{ target: 'b:2', started_unix_ms: 5 }];
+    expect(captureRequest(both, info, running).targets).toBe('b:2');
+    expect(captureRequest({ ...both, targets: 'c:3' }, info, running).targets).toBe('c:3');
+    expect('is_snapshot' in captureRequest({ ...both, isContinuous: false }, info)).toBe(false);
+  });
+
+  it('checks the options that it sends', () => {
+    const wrong = form({ options: { duration_ms: 'x' }, continuous: { host_tracer_level: '9' } });
+    expect(Object.keys(checkForm(wrong, info))).toEqual(['duration_ms']);
+    expect(Object.keys(checkForm({ ...wrong, isContinuous: true }, info))).toEqual(['host_tracer_level']);
+  });
+
+  it('shows the typed targets that run, of TPU names all', () => {
+    const running = ['a:1', 'c:3', 'grpcs://b:2'].map((target) => ({ target, started_unix_ms: null }));
+    const named = (change: Partial<CaptureForm>): string[] =>
+      runningTargets(form(change), running).map(({ target }) => target);
+    expect(named({ targets: 'A:1, b:2' })).toEqual(['a:1']);
+    expect(named({ targets: 'grpcs://b:2 c:3' })).toEqual(['c:3', 'grpcs://b:2']);
+    expect(named({ mode: 'tpu', tpu: 'x', targets: '' })).toHaveLength(3);
+  });
+});
+
 describe('the remembered form', () => {
   it('has the options that differ from the defaults', () => {
     expect(changedOptions({ duration_ms: '1000', host_tracer_level: '3' }, info.options)).toEqual({
@@ -159,15 +221,19 @@ describe('the remembered form', () => {
       tpu: 7,
       logdir: 'gone',
       options: { duration_ms: '0', host_tracer_level: '3', run_name: 'old', nonsense: '1' },
+      isContinuous: true,
+      continuous: { host_tracer_level: '1', advanced_configuration: 'k=1', duration_ms: '5' },
     };
     expect(restoreForm(known, info)).toEqual({
       ...form({ mode: 'tpu', targets: 'b:2' }),
       options: { host_tracer_level: '3' },
+      isContinuous: true,
+      continuous: { host_tracer_level: '1', advanced_configuration: 'k=1' },
     });
   });
 
   it('gives way to the defaults where there is nothing, or nonsense', () => {
-    for (const known of [null, 'x', 3, [], { options: null }])
+    for (const known of [null, 'x', 3, [], { options: null, isContinuous: 'yes', continuous: 5 }])
       expect(restoreForm(known, info)).toEqual(form({ targets: 'localhost:6009' }));
   });
 });

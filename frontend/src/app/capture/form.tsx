@@ -13,13 +13,23 @@ import {
   startCapture,
   startError,
 } from '../../state/capture';
+import {
+  changeContinuous,
+  changing,
+  continuousError,
+  continuousTargets,
+  forgetOutcomes,
+} from '../../state/continuous';
 import { Choices, Field } from '../../widgets/form';
 import { RichText } from '../../widgets/rich_text';
+import { ContinuousFoot, ContinuousPart } from './continuous';
 import {
   captureRequest,
   changedOptions,
   checkForm,
+  continuousRequest,
   restoreForm,
+  runningTargets,
   splitTargets,
   withoutRunName,
   withRecent,
@@ -49,7 +59,7 @@ export function refill(change: Partial<CaptureForm>): void {
 
 /** Starts the capture with the values that passed the last check. */
 export function startAgain(info: CaptureInfo): void {
-  if (keptForm) void startCapture(captureRequest(keptForm, info));
+  if (keptForm) void startCapture(captureRequest(keptForm, info, continuousTargets.value));
 }
 
 function recentTargets(): string[] {
@@ -57,7 +67,11 @@ function recentTargets(): string[] {
 }
 
 function memorize(form: CaptureForm, info: CaptureInfo): void {
-  remember(FORM_KEY, { ...form, options: changedOptions(form.options, info.options) });
+  remember(FORM_KEY, {
+    ...form,
+    options: changedOptions(form.options, info.options),
+    continuous: changedOptions(form.continuous, info.continuous_options),
+  });
   if (form.mode === 'address') remember(RECENT_KEY, withRecent(recall(RECENT_KEY), form.targets));
 }
 
@@ -69,7 +83,7 @@ function serverErrors(error: ApiError | null, info: CaptureInfo): FieldErrors {
     'gcp_project',
     WORKERS,
     'logdir',
-    ...info.options.map(({ name }) => name),
+    ...[...info.options, ...info.continuous_options].map(({ name }) => name),
   ];
   return error && fields.includes(error.parameter)
     ? { [error.parameter]: [error.message, error.remedy].filter(Boolean).join(' ') }
@@ -166,12 +180,57 @@ function useForm(info: CaptureInfo): [CaptureForm, (change: Partial<CaptureForm>
   return [form, (change) => setForm((old) => ({ ...old, ...change }))];
 }
 
+/** The options of one profile. */
+function Once(part: PartProps): VNode {
+  const { form, errors, info, onOption } = part;
+  const duration = info.options.filter(({ name }) => name === DURATION);
+  const levels = info.options.filter(({ kind }) => kind === 'choice');
+  const rest = info.options.filter(({ name, kind }) => name !== DURATION && kind !== 'choice');
+  return (
+    <>
+      {[...duration, ...levels].map((option) => (
+        <OptionField
+          key={option.name}
+          option={option}
+          options={form.options}
+          errors={errors}
+          onOption={onOption}
+        />
+      ))}
+      <More {...part} rest={rest} />
+    </>
+  );
+}
+
+const WAYS = [
+  { value: 'once', title: 'Once' },
+  { value: 'continuous', title: 'Continuously' },
+];
+
+/** One profile, or continuous profiling with snapshots. */
+function Way({ form, onChange }: Pick<PartProps, 'form' | 'onChange'>): VNode {
+  return (
+    <Choices
+      label="Profile"
+      name="way"
+      value={form.isContinuous ? 'continuous' : 'once'}
+      choices={WAYS}
+      tip="Once: for a given time, from now on. Continuously: from now on, saving what was recorded on demand."
+      onValue={(way) => onChange({ isContinuous: way === 'continuous' })}
+    />
+  );
+}
+
 export function CaptureFormView({ info }: { info: CaptureInfo }): VNode {
   const [form, change] = useForm(info);
   const [ownErrors, setErrors] = useState<FieldErrors>({});
   const box = useRef<HTMLFormElement>(null);
   const refused = startError.value;
-  const errors = { ...serverErrors(refused, info), ...ownErrors };
+  const errors = {
+    ...serverErrors(refused, info),
+    ...serverErrors(continuousError.value, info),
+    ...ownErrors,
+  };
   const wrong = Object.keys(errors).join();
   // Focuses the first invalid field when the user starts, not while they type.
   useEffect(() => box.current?.querySelector<HTMLElement>('[aria-invalid=true]')?.focus(), [wrong]);
@@ -179,23 +238,28 @@ export function CaptureFormView({ info }: { info: CaptureInfo }): VNode {
   const edit = (part: Partial<CaptureForm>, names: readonly string[]): void => {
     change(part);
     startError.value = null;
+    forgetOutcomes();
     setErrors((old) => Object.fromEntries(Object.entries(old).filter(([name]) => !names.includes(name))));
   };
-  const start = (event: Event): void => {
-    event.preventDefault();
+  const whenValid = (act: () => void): void => {
     const checked = checkForm(form, info);
     setErrors(checked);
     if (Object.keys(checked).length) return;
     memorize(form, info);
-    void startCapture(captureRequest(form, info));
+    act();
+  };
+  const changeTo = (action: 'start' | 'stop'): void =>
+    whenValid(() => void changeContinuous(continuousRequest(action, form, info)));
+  const start = (event: Event): void => {
+    event.preventDefault();
+    if (changing.value) return;
+    if (form.isContinuous && !runningTargets(form, continuousTargets.value).length) changeTo('start');
+    else whenValid(() => void startCapture(captureRequest(form, info, continuousTargets.value)));
   };
   const onOption = (name: string, text: string): void =>
     edit({ options: { ...form.options, [name]: text } }, [name]);
   const onChange = (part: Partial<CaptureForm>): void => edit(part, Object.keys(part));
   const part = { form, errors, info, onOption, onChange };
-  const duration = info.options.find(({ name }) => name === DURATION);
-  const levels = info.options.filter(({ kind }) => kind === 'choice');
-  const rest = info.options.filter((option) => option !== duration && option.kind !== 'choice');
   const n = form.mode === 'address' ? splitTargets(form.targets).length : 0;
   return (
     <form class="capture-form form-rows" ref={box} noValidate onSubmit={start}>
@@ -210,25 +274,18 @@ export function CaptureFormView({ info }: { info: CaptureInfo }): VNode {
         several=" (they become one run)"
         onChange={onChange}
       />
-      {duration && (
-        <OptionField option={duration} options={form.options} errors={errors} onOption={onOption} />
+      <Way form={form} onChange={onChange} />
+      {form.isContinuous ? <ContinuousPart {...part} /> : <Once {...part} />}
+      {form.isContinuous ? (
+        <ContinuousFoot form={form} n={n} onStart={() => changeTo('start')} onStop={() => changeTo('stop')} />
+      ) : (
+        <footer class="dialog-foot">
+          <button type="submit" class="button main" disabled={isStarting.value}>
+            {isStarting.value ? 'Starting…' : n > 1 ? `Capture ${n} targets` : 'Capture'}
+          </button>
+          {capture.value === null && <span class="muted">The job keeps running while it is profiled.</span>}
+        </footer>
       )}
-      {levels.map((option) => (
-        <OptionField
-          key={option.name}
-          option={option}
-          options={form.options}
-          errors={errors}
-          onOption={onOption}
-        />
-      ))}
-      <More {...part} rest={rest} />
-      <footer class="dialog-foot">
-        <button type="submit" class="button main" disabled={isStarting.value}>
-          {isStarting.value ? 'Starting…' : n > 1 ? `Capture ${n} targets` : 'Capture'}
-        </button>
-        {capture.value === null && <span class="muted">The job keeps running while it is profiled.</span>}
-      </footer>
     </form>
   );
 }

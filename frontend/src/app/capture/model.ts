@@ -1,5 +1,12 @@
 /** The dialog's fields, checked and turned into a request; and what the browser remembers of them. Pure. */
-import type { CaptureInfo, CaptureOption, CaptureRequest, TargetsRequest } from '../../api/capture';
+import type {
+  CaptureInfo,
+  CaptureOption,
+  CaptureRequest,
+  ContinuousRequest,
+  ContinuousTarget,
+  TargetsRequest,
+} from '../../api/capture';
 
 type Mode = 'address' | 'tpu';
 
@@ -17,6 +24,9 @@ export interface CaptureForm extends TargetForm {
   logdir: string;
   /** Options as typed, by name; missing ones have the default. */
   options: Readonly<Record<string, string>>;
+  isContinuous: boolean;
+  /** Options of continuous profiling as typed. */
+  continuous: Readonly<Record<string, string>>;
 }
 
 /** Error messages by the name of the field. */
@@ -83,7 +93,7 @@ function rangeText({ min, max, unit }: CaptureOption): string {
 }
 
 export function optionError(option: CaptureOption, text: string): string {
-  if (option.kind === 'text') return '';
+  if (isText(option)) return '';
   if (option.kind === 'choice')
     return option.choices.some(({ value }) => String(value) === text) ? '' : 'Choose one of these.';
   const value = numberOf(text);
@@ -112,7 +122,10 @@ export function checkOptions(
 }
 
 export function checkForm(form: CaptureForm, info: CaptureInfo): FieldErrors {
-  return { ...checkTargets(form), ...checkOptions(form.options, info.options) };
+  const options = form.isContinuous
+    ? checkOptions(form.continuous, info.continuous_options)
+    : checkOptions(form.options, info.options);
+  return { ...checkTargets(form), ...options };
 }
 
 export function targetsRequest(form: TargetForm): TargetsRequest {
@@ -126,6 +139,10 @@ export function targetsRequest(form: TargetForm): TargetsRequest {
   );
 }
 
+function isText({ kind }: CaptureOption): boolean {
+  return kind === 'text' || kind === 'lines';
+}
+
 /** All options as the server takes them, so that its defaults and the dialog's cannot differ. */
 export function optionValues(
   options: CaptureForm['options'],
@@ -135,14 +152,46 @@ export function optionValues(
   for (const option of offered) {
     const text = optionText(option, options);
     const choice = option.choices.find(({ value }) => String(value) === text);
-    values[option.name] = option.kind === 'text' ? text.trim() : (choice?.value ?? Number(text));
+    values[option.name] = isText(option) ? text.trim() : (choice?.value ?? Number(text));
   }
   return values;
 }
 
-export function captureRequest(form: CaptureForm, info: CaptureInfo): CaptureRequest {
+/** The options that a snapshot takes; what is recorded was chosen at the start. */
+export const SNAPSHOT_OPTIONS: readonly string[] = ['run_name', 'override_hostnames', 'timeout_s'];
+
+/** One profile; in the other mode, a snapshot of those targets that run, as far as is known. */
+export function captureRequest(
+  form: CaptureForm,
+  info: CaptureInfo,
+  running: readonly ContinuousTarget[] = [],
+): CaptureRequest {
   const logdir = info.logdirs.length > 1 ? { logdir: form.logdir } : {};
+  if (form.isContinuous) {
+    // What the last start or stop has shown not to run has nothing to save.
+    const targets = runningTargets(form, running).map(({ target }) => target);
+    const some = form.mode === 'address' && targets.length ? { targets: targets.join(', ') } : {};
+    const taken = info.options.filter(({ name }) => SNAPSHOT_OPTIONS.includes(name));
+    const options = optionValues(form.options, taken);
+    const asked = targetsRequest({ ...form, ...some, workers_list: '' });
+    return { ...asked, ...logdir, options, is_snapshot: true };
+  }
   return { ...targetsRequest(form), ...logdir, options: optionValues(form.options, info.options) };
+}
+
+export function continuousRequest(
+  action: ContinuousRequest['action'],
+  form: CaptureForm,
+  info: CaptureInfo,
+): ContinuousRequest {
+  const options = action === 'start' ? optionValues(form.continuous, info.continuous_options) : {};
+  return { action, ...targetsRequest({ ...form, workers_list: '' }), options };
+}
+
+/** Those of the typed targets that are profiled continuously; of TPU names, all that are. */
+export function runningTargets(form: TargetForm, running: readonly ContinuousTarget[]): ContinuousTarget[] {
+  const typed = new Set(splitTargets(form.targets).map((target) => target.toLowerCase()));
+  return running.filter(({ target }) => form.mode === 'tpu' || typed.has(target));
 }
 
 /**
@@ -183,23 +232,26 @@ export function withoutRunName(options: CaptureForm['options']): Record<string, 
   return Object.fromEntries(Object.entries(options).filter(([name]) => name !== NOT_KEPT));
 }
 
-export function restoreForm(remembered: unknown, info: CaptureInfo): CaptureForm {
-  const stored = (typeof remembered === 'object' && remembered ? remembered : {}) as Record<string, unknown>;
+function restoreOptions(stored: unknown, offered: readonly CaptureOption[]): Record<string, string> {
+  const old = (typeof stored === 'object' && stored ? stored : {}) as Record<string, unknown>;
   const options: Record<string, string> = {};
-  const old = (typeof stored['options'] === 'object' && stored['options'] ? stored['options'] : {}) as Record<
-    string,
-    unknown
-  >;
-  for (const option of info.options) {
+  for (const option of offered) {
     const text = old[option.name];
     if (option.name !== NOT_KEPT && typeof text === 'string' && !optionError(option, text))
       options[option.name] = text;
   }
+  return options;
+}
+
+export function restoreForm(remembered: unknown, info: CaptureInfo): CaptureForm {
+  const stored = (typeof remembered === 'object' && remembered ? remembered : {}) as Record<string, unknown>;
   const logdir = textOf(stored['logdir']);
   return {
     ...restoreTargets(stored, info.default_targets),
     logdir: info.logdirs.some(({ name }) => name === logdir) ? logdir : (info.logdirs[0]?.name ?? ''),
-    options,
+    options: restoreOptions(stored['options'], info.options),
+    isContinuous: stored['isContinuous'] === true,
+    continuous: restoreOptions(stored['continuous'], info.continuous_options),
   };
 }
 

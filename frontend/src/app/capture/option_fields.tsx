@@ -39,6 +39,13 @@ export function OptionField({ option, options, errors, onOption }: OptionFieldPr
     );
   }
   return (
-    <Field {...shared} help={option.help} unit={unitText(option, text)} isNumber={option.kind !== 'text'} />
+    <Field
+      {...shared}
+      help={option.help}
+      unit={unitText(option, text)}
+      placeholder={option.placeholder || undefined}
+      isNumber={option.kind === 'int' || option.kind === 'float'}
+      hasLines={option.kind === 'lines'}
+    />
   );
 }

@@ -25,6 +25,7 @@ const INTERVAL: CaptureOption = {
   max: 60_000,
   choices: [],
   help: '',
+  placeholder: '',
 };
 const sample = (n: number, change: Partial<MonitorSample> = {}): MonitorSample => ({
   n,

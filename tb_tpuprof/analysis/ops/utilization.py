@@ -20,7 +20,7 @@ from tb_tpuprof.analysis.events.planes import (
     lines_named,
     planes,
 )
-from tb_tpuprof.analysis.ops.hlo import hlo_ops
+from tb_tpuprof.analysis.ops.device_ops import device_ops
 from tb_tpuprof.analysis.ops.metrics import OpMetrics
 from tb_tpuprof.analysis.ops.roofline import total_work
 from tb_tpuprof.analysis.ops.stats import op_stats
@@ -111,14 +111,14 @@ class Utilization:
 @once
 def utilization(trace: Trace) -> Utilization:
     """Utilization of one host's accelerators. On GPUs the work is known only for compiled programs whose HLO
-    is in the trace.
+    is in the trace, and for PyTorch's operators whose inputs are.
     """
     machine, ops = hardware(trace), op_stats(trace).compiled
     if machine.kind == "TPU":
         return _utilization_of(machine, ops.span_ps, *_work(trace), _duty(trace))
     if machine.kind == "GPU":
         return _utilization_of(
-            machine, ops.span_ps, *(_work(trace) if np.nansum(ops.n_bytes) else (0.0, 0.0)), (0, 0)
+            machine, ops.span_ps, *(_work(trace) if _has_work(ops) else (0.0, 0.0)), (0, 0)
         )
     return Utilization()
 
@@ -143,9 +143,13 @@ def _utilization_of(
     )
 
 
+def _has_work(ops: OpMetrics) -> bool:
+    return bool(np.nansum(ops.amounts("n_bytes")) or np.nansum(ops.amounts("flops")))
+
+
 def _work(trace: Trace) -> tuple[float, float]:
     """FLOPs and HBM bytes of all compiled operations whose work is known, as on the roofline page."""
-    ops = hlo_ops(trace)
+    ops = device_ops(trace)
     total = total_work(ops.work, ~(ops.is_container | ops.is_sparse))
     return float(total.flops[0]), float(total.space_bytes[0, 0])
 

@@ -102,9 +102,7 @@ def kernel_work(trace: Trace) -> KernelWork:
     events, code = np.unique(launched_by, return_inverse=True)
     code = code.reshape(-1)
     calls, kind = operator_calls(trace, events)
-    flops, n_bytes = calls.flops[kind], calls.n_bytes[kind]
-    is_around = around_products(trace, events, calls.has_products[kind] & np.isfinite(flops))
-    flops[is_around], n_bytes[is_around] = np.nan, np.nan
+    flops, n_bytes = call_work(trace, events, calls, kind)
     share = _shares(trace.events["duration_ps"][rows], code, len(events))
     uses = _uses_tensor_cores(trace, rows)
     on_tensor_cores = np.bincount(code[uses], minlength=len(events)) > 0
@@ -120,6 +118,16 @@ def kernel_work(trace: Trace) -> KernelWork:
     )
 
 
+def call_work(trace: Trace, events: Int64s, calls: Calls, kind: Int64s) -> tuple[Floats, Floats]:
+    """FLOPs and bytes of calls (events, ascending; `kind`: their rows of `calls`), NaN where unknown and for calls
+    within which another one states products.
+    """
+    flops, n_bytes = calls.flops[kind], calls.n_bytes[kind]
+    is_around = _around_products(trace, events, calls.has_products[kind] & np.isfinite(flops))
+    flops[is_around], n_bytes[is_around] = np.nan, np.nan
+    return flops, n_bytes
+
+
 def _is_of_graph(trace: Trace, rows: npt.NDArray[np.int32]) -> Bools:
     """Whether each kernel was launched as a part of a graph."""
     name = trace.event_stats.texts_at("tf_op", rows)
@@ -127,7 +135,7 @@ def _is_of_graph(trace: Trace, rows: npt.NDArray[np.int32]) -> Bools:
     return np.isin(name, graphs)
 
 
-def around_products(trace: Trace, events: Int64s, states_products: Bools) -> Bools:
+def _around_products(trace: Trace, events: Int64s, states_products: Bools) -> Bools:
     """Which of the calls (events, ascending) contain another one that states products."""
     parent, _ = nest_rows(trace, events.astype(np.intp))
     is_around = np.zeros(len(events), np.bool_)

@@ -10,6 +10,7 @@ from tb_tpuprof.analysis.pod.collectives import GroupsFrom
 from tb_tpuprof.analysis.pod.host import WHOLE, PodHost, pod_host
 from tb_tpuprof.analysis.pod.join import Pod, join
 from tb_tpuprof.analysis.pod.parts import Part
+from tb_tpuprof.analysis.pod.process_groups import process_groups, sum_process_groups
 from tb_tpuprof.analysis.pod.stragglers import Straggler, stragglers
 from tb_tpuprof.analysis.steps.clocks import clock_marks
 from tb_tpuprof.analysis.steps.diagnostics import annotate_remedy, trace_notices
@@ -30,6 +31,7 @@ from tb_tpuprof.tools.pod_viewer.tables import (
     cores_table,
     measures,
     parts_table,
+    process_groups_table,
     steps_table,
     stragglers_table,
 )
@@ -57,6 +59,8 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         "collectives": collectives_table(pod),
         "channels": channels_table(pod),
     }
+    if groups := sum_process_groups(session.map(process_groups, hosts)):
+        tables["process_groups"] = process_groups_table(groups)
     apart = clocks.diagnostics[
         clocks.n_apart if pod.apart else 0 :
     ]  # hosts that are left out are reported below, with the reason
@@ -86,7 +90,7 @@ def cells_view(session: Session, hosts: tuple[str, ...], params: Params) -> Payl
 
 def _pod(session: Session, hosts: tuple[str, ...]) -> tuple[Pod, tuple[Straggler, ...], Clocks]:
     """The pod of the hosts, its stragglers, and the hosts' clocks. Raises ToolUnavailable if nothing ran."""
-    parts = session.map(pod_host, hosts)  # before the clocks, so that each host is read once
+    parts = session.map(pod_host, hosts, process_groups)  # before the clocks, so that each host is read once
     clocks = clocks_of(session, hosts)
     pod, slow_ones = _joined(session, parts, clocks)
     if not pod.step_names:

@@ -20,6 +20,8 @@ export interface Pod {
   stragglers: RowsOf<typeof TABLES.stragglers>;
   collectives: RowsOf<typeof TABLES.collectives>;
   channels: ChannelRows;
+  /** null: the job has no process groups of PyTorch. */
+  processGroups: RowsOf<typeof TABLES.process_groups> | null;
 }
 
 export function podOf(payload: Payload): Pod {
@@ -30,6 +32,7 @@ export function podOf(payload: Payload): Pod {
     stragglers: readTable(payload, TABLES.stragglers),
     collectives: readTable(payload, TABLES.collectives),
     channels: readTable(payload, TABLES.channels),
+    processGroups: readIfAny(payload, TABLES.process_groups),
   };
 }
 

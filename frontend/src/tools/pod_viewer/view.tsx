@@ -373,7 +373,7 @@ function Rest({
   chosen,
   isOne,
 }: PartProps & { cores: CoreRows; chosen: number; isOne: boolean }): VNode {
-  const { parts, steps, collectives, channels } = pod;
+  const { parts, steps, collectives, channels, processGroups } = pod;
   const layers = useMemo(() => parts.all(), [parts]);
   return (
     <>
@@ -402,6 +402,11 @@ function Rest({
             chosenRow={chosen}
             onRow={(row) => setParams({ collective: row === chosen ? undefined : String(row) }, 'replace')}
           />
+        </div>
+      )}
+      {processGroups && (
+        <div class="pod-rest">
+          <Plain table={processGroups.table} empty="" barToken="--c-collective" />
         </div>
       )}
       {!isOne && (

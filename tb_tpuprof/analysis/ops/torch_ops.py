@@ -69,69 +69,68 @@ def has_torch_ops(trace: Trace) -> bool:
 @once
 def torch_ops(trace: Trace) -> TorchOps:
     """Operators of one host by their kernels. Work is unknown for a row if it is for any of its calls."""
-    work = kernel_work(trace)
     kernels = np.flatnonzero(kernel_mask(trace))
+    collective = trace.event_stats.texts_at("comm_kind", kernels)
+    work = kernel_work(trace).kept(~np.isin(kernel_work(trace).rows, kernels[collective >= 0]))
     rest = np.setdiff1d(kernels, work.rows, assume_unique=True)
-    labels, label_of_call_kind = _of_calls(trace, work)
+    labels = _of_calls(trace, work)
     rest_labels, rest_label, rest_occurrence = _of_others(trace, rest)
-    rows, label = np.append(work.rows, rest), np.append(label_of_call_kind[work.kind], rest_label + len(labels))
+    listed = labels + rest_labels
+    rows, label = np.append(work.rows, rest), np.append(work.kind, rest_label + len(labels))
     occurrence = np.append(work.call, -1 - rest_occurrence)
+    used, label = np.unique(label, return_inverse=True)
     names: dict[str, int] = {}
-    op_of_label = np.array([names.setdefault(one.name, len(names)) for one in labels + rest_labels], np.int64)
-    op = op_of_label[label] if len(label) else np.empty(0, np.int64)
-    first_label = np.unique(op_of_label, return_index=True)[1].tolist()
+    op_of_label = np.array([names.setdefault(listed[i].name, len(names)) for i in used.tolist()], np.int64)
+    op = op_of_label[label.reshape(-1)] if len(label) else np.empty(0, np.int64)
+    first_label = used[np.unique(op_of_label, return_index=True)[1]].tolist()
     _, first, code = np.unique(occurrence, return_index=True, return_inverse=True)
     code = code.reshape(-1)
     time_ps = sum_by(code, trace.events["duration_ps"][rows], len(first))
     event = np.full(len(first), trace.n_events, np.int64)
     np.minimum.at(event, code, rows)
-    listed = labels + rest_labels
     ops = _record(trace, [listed[i] for i in first_label], op[first], time_ps, _work(work, op, len(names)))
     return TorchOps(ops, event, op[first], time_ps)
 
 
-def _of_calls(trace: Trace, work: KernelWork) -> tuple[list[_Label], Int64s]:
-    """The labels of calls, and that of each row of `work.calls`."""
-    kinds = trace.event_stats.texts_at("comm_kind", work.rows)
-    collective = np.full(len(work.calls.name), -1, np.int64)
-    collective[work.kind] = kinds
+def _of_calls(trace: Trace, work: KernelWork) -> list[_Label]:
+    """The labels of the rows of `work.calls`."""
     labels = []
-    pairs = zip(work.calls.name.tolist(), work.calls.inputs.tolist(), collective.tolist(), strict=True)
-    for name_id, inputs_id, kind_id in pairs:
+    for name_id, inputs_id in zip(work.calls.name.tolist(), work.calls.inputs.tolist(), strict=True):
         name = trace.strings.get(name_id)
         shapes = shapes_text(trace.strings.get(inputs_id)) if inputs_id >= 0 else ""
         cut = shapes if len(shapes) <= _LONGEST_SHAPES else f"{shapes[:_LONGEST_SHAPES]}…"
-        category = trace.strings.get(kind_id) if kind_id >= 0 else category_of(name)
-        labels.append(_Label(f"{name} ({cut})" if cut else name, category, name))
-    return labels, np.arange(len(labels), dtype=np.int64)
+        labels.append(_Label(f"{name} ({cut})" if cut else name, category_of(name), name))
+    return labels
 
 
 def _of_others(trace: Trace, rows: Rows) -> tuple[list[_Label], Int64s, Int64s]:
-    """The labels of kernels that no call is known to have launched, the label and the occurrence of each: all
-    kernels of a launch of a graph are one.
+    """The labels of all other kernels, the label and the occurrence of each: all kernels of a launch of a graph
+    are one.
     """
-    text = trace.event_stats.texts_at("tf_op", rows)
-    name = trace.metadata["name"][trace.events["metadata"][rows]].astype(np.int64)
-    pairs, code = np.unique(np.column_stack((text, name)), axis=0, return_inverse=True)
-    labels, row_of_pair = [], []
-    places: dict[str, int] = {}
-    for text_id, name_id in pairs.tolist():
-        operation = trace.strings.get(text_id) if text_id >= 0 else ""
-        is_graph = is_graph_launch(operation)
-        label = operation if is_graph else short_name(trace.strings.get(name_id))
-        place = places.setdefault(label, len(places))
-        row_of_pair.append(place)
-        if place == len(labels):
-            labels.append(_Label(label, GRAPH if is_graph else NO_OPERATOR, label if is_graph else ""))
-    table = np.array(row_of_pair, np.int64)
-    label_of_row = table[code.reshape(-1)] if len(table) else np.empty(0, np.int64)
-    is_graph_row = np.array([label.category == GRAPH for label in labels], np.bool_)[label_of_row]
+    columns = (
+        trace.event_stats.texts_at("tf_op", rows),
+        trace.event_stats.texts_at("comm_kind", rows),
+        trace.metadata["name"][trace.events["metadata"][rows]].astype(np.int64),
+    )
+    keys, code = np.unique(np.column_stack(columns), axis=0, return_inverse=True)
+    labels = [_label(*(trace.strings.get(i) if i >= 0 else "" for i in key)) for key in keys.tolist()]
+    label = code.reshape(-1).astype(np.int64)
+    is_graph = np.array([one.category == GRAPH for one in labels], np.bool_)[label]
     launch = values_at(rows, *first_ints(trace, "correlation_id"), -1)
     own = np.arange(len(rows), dtype=np.int64)
     _, occurrence = np.unique(
-        np.column_stack((is_graph_row, np.where(is_graph_row, launch, own))), axis=0, return_inverse=True
+        np.column_stack((is_graph, np.where(is_graph, launch, own))), axis=0, return_inverse=True
     )
-    return labels, label_of_row, occurrence.reshape(-1).astype(np.int64)
+    return labels, label, occurrence.reshape(-1).astype(np.int64)
+
+
+def _label(operation: str, collective: str, kernel: str) -> _Label:
+    """The label of a kernel of a graph, of a collective, or of a kernel without an operator."""
+    if is_graph_launch(operation):
+        return _Label(operation, GRAPH, operation)
+    if collective:
+        return _Label(operation or short_name(kernel), collective, operation)
+    return _Label(short_name(kernel), NO_OPERATOR, "")
 
 
 def _work(work: KernelWork, op: Int64s, n: int) -> Work:

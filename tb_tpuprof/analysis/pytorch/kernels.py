@@ -65,6 +65,12 @@ class KernelWork:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def kept(self, mask: Bools) -> KernelWork:
+        """The kernels that `mask` marks."""
+        columns = (self.rows, self.call, self.kind, self.flops, self.n_bytes, self.roof_flops)
+        rows, call, kind, flops, n_bytes, roof_flops = (column[mask] for column in columns)
+        return KernelWork(rows, call, kind, flops, n_bytes, roof_flops, self.calls)
+
 
 def records_inputs(trace: Trace) -> bool:
     """Whether the file has the inputs of PyTorch's operators (`record_shapes=True`)."""

@@ -21,7 +21,7 @@ def elementwise(n_tensors: int, flops_per_element: float = NAN, out_bytes: int =
 
     def formula(inputs: Inputs) -> Work:
         shapes = [shape for i in range(n_tensors) if (shape := inputs.shape(i)) is not None]
-        common = broadcast(*shapes) if len(shapes) == min(n_tensors, len(inputs)) and shapes else None
+        common = broadcast(*shapes) if len(shapes) == n_tensors else None
         if common is None:
             return UNKNOWN
         n = math.prod(common)

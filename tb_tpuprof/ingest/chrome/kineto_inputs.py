@@ -56,5 +56,10 @@ def _joined(raw: RawEvents, parts: list[Int64s]) -> Int64s:
     if not len(parts[0]):
         return np.empty(0, np.int64)
     _, first, inverse = np.unique(hash_rows(*parts), return_index=True, return_inverse=True)
-    ids = [raw.texts.add("\n".join(raw.texts.get(int(part[i])) for part in parts)) for i in first.tolist()]
+    ids = [raw.texts.add("\n".join(_line(raw, part[i]) for part in parts)) for i in first.tolist()]
     return np.array(ids, np.int64)[inverse.reshape(-1)]
+
+
+def _line(raw: RawEvents, text: np.int64) -> str:
+    """A text on one line: files may be indented."""
+    return " ".join(raw.texts.get(int(text)).split())

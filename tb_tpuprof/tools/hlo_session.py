@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.hlo.work import CUSTOM_CALL
 from tb_tpuprof.analysis.ops.category_sentence import offload_wait_ps
-from tb_tpuprof.analysis.ops.expressions import expressions
 from tb_tpuprof.analysis.ops.device_ops import device_ops
+from tb_tpuprof.analysis.ops.expressions import expressions
 from tb_tpuprof.analysis.ops.hlo import hlo_ops, merge_hlo_ops
 from tb_tpuprof.analysis.ops.hlo_record import HloOps
 from tb_tpuprof.analysis.ops.roof_excess import excess_notices, excesses
@@ -36,7 +36,9 @@ REMEDY = (
     "Operations that TensorFlow runs without XLA are on the page of framework operations."
 )
 TORCH_REASON = "the PyTorch profile does not contain the sizes of operators' inputs."
-TORCH_REMEDY = "Profile with torch.profiler.profile(record_shapes=True): FLOPs and bytes follow from the sizes."
+TORCH_REMEDY = (
+    "Profile with torch.profiler.profile(record_shapes=True): FLOPs and bytes follow from the sizes."
+)
 _NO_PEAKS_CPU = "Peak rates of a CPU are unknown, so rates are shown without shares of a peak."
 _NO_PEAKS = "Peak rates of the device are unknown, so rates are shown without shares of a peak."
 
@@ -173,15 +175,16 @@ def _known_work(ops: HloOps) -> Diagnostic:
     )
     return Diagnostic(
         "info",
-        f"Of the kernels' time, {with_flops} is in operators with known FLOPs and {with_bytes} in operators with "
-        "known bytes, computed from the sizes of their inputs.",
-        "Both are unknown for kernels of CUDA graphs, custom and fused (Triton) operators, collectives, and lists "
-        "of tensors. They are not included in sums, while their time is, so overall rates are lower bounds.",
+        f"Of the kernels' time, {with_flops} is in operators with known FLOPs and {with_bytes} in operators "
+        "with known bytes, computed from the sizes of their inputs.",
+        "Both are unknown for kernels of CUDA graphs, custom and fused (Triton) operators, collectives, and "
+        "lists of tensors. They are not included in sums, while their time is, so overall rates are lower "
+        "bounds.",
     )
 
 
 def device_ops_available(session: Session) -> Availability:
-    """Whether one of the first hosts names compiled operations or states the inputs of PyTorch's operators."""
+    """Whether one of the first hosts names compiled operations or states inputs of PyTorch's operators."""
     hosts = session.hosts[:_HOSTS_TO_CHECK]
     if any(session.get(_has_device_ops, host) for host in hosts):
         return Availability()

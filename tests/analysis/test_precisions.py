@@ -58,7 +58,13 @@ def test_16_bits_are_the_base() -> None:
 
 @pytest.mark.parametrize(
     ("device", "precision"),
-    [("", FP32), ("Unknown GPU", FP32), ("Tesla V100-SXM2-16GB", TF32), ("NVIDIA A100-SXM4-40GB", FP8), ("NVIDIA L4", "")],
+    [
+        ("", FP32),
+        ("Unknown GPU", FP32),
+        ("Tesla V100-SXM2-16GB", TF32),
+        ("NVIDIA A100-SXM4-40GB", FP8),
+        ("NVIDIA L4", ""),
+    ],
 )
 def test_unknown_rates_leave_the_peak_as_it_is(device: str, precision: str) -> None:
     assert relative_peak(device, precision) == 1

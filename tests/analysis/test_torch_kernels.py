@@ -82,7 +82,16 @@ def events() -> list[Event]:
         kernel(GEMM, 210, 11, 7),
         kernel(GEMM, 222, 13, 7),
         kernel("stray", 240, 3, 0),
-        x("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", 250, 2, STREAM, device=0, stream=7, correlation=8),
+        x(
+            "gpu_memcpy",
+            "Memcpy HtoD (Pageable -> Device)",
+            250,
+            2,
+            STREAM,
+            device=0,
+            stream=7,
+            correlation=8,
+        ),
     ]
 
 
@@ -103,7 +112,9 @@ def names_of(trace: Trace, rows: Any) -> list[str]:
 def test_work_is_divided_by_the_duration_of_a_calls_kernels(trace: Trace) -> None:
     work = kernel_work(trace)
     assert names_of(trace, work.rows) == [GEMM, SPLIT_K, ADD, TF32_GEMM, TF32_GEMM, "sort"]
-    assert names_of(trace, work.call) == ["aten::addmm"] * 2 + ["aten::add"] + ["aten::mm"] * 2 + ["aten::sort"]
+    assert names_of(trace, work.call) == ["aten::addmm"] * 2 + ["aten::add"] + ["aten::mm"] * 2 + [
+        "aten::sort"
+    ]
     addmm, mm = _FLOPS["addmm"], _FLOPS["mm"]
     assert work.flops[:5].tolist() == pytest.approx([addmm * 30 / 36, addmm * 6 / 36, 64 * 16, mm, mm])
     assert math.isnan(work.flops[5])
@@ -126,7 +137,9 @@ def test_an_operator_around_a_product_has_none_of_its_own(tmp_path: Path) -> Non
     """A launch by `linear` itself takes nothing of what `addmm` inside it states."""
     listed = [*events(), launch(56, 20), kernel("epilogue", 260, 5, 20)]
     work = kernel_work(opened(tmp_path, whole(listed)))
-    by_name = dict(zip(names_of(opened(tmp_path, whole(listed)), work.rows), work.flops.tolist(), strict=True))
+    by_name = dict(
+        zip(names_of(opened(tmp_path, whole(listed)), work.rows), work.flops.tolist(), strict=True)
+    )
     assert math.isnan(by_name["epilogue"])
     assert by_name[GEMM] == pytest.approx(_FLOPS["addmm"] * 30 / 36)
 
@@ -159,7 +172,10 @@ def test_framework_operations_have_rates_and_tensor_core_time(trace: Trace) -> N
 def test_device_operations_by_sizes(trace: Trace) -> None:
     ops = device_ops(trace)
     rows = {ops.name[i]: i for i in range(len(ops))}
-    assert {name: (ops.category[i], int(ops.time_ps[i]) // 10**6, int(ops.n_occurrences[i])) for name, i in rows.items()} == {
+    assert {
+        name: (ops.category[i], int(ops.time_ps[i]) // 10**6, int(ops.n_occurrences[i]))
+        for name, i in rows.items()
+    } == {
         "aten::addmm (16, 64×32, 32×16)": ("matrix multiplication", 36, 1),
         "aten::add (64×16, 64×16)": ("elementwise", 4, 1),
         "aten::mm (8×128, 128×24)": ("matrix multiplication", 48, 2),
@@ -169,7 +185,9 @@ def test_device_operations_by_sizes(trace: Trace) -> None:
     }
     mm = rows["aten::mm (8×128, 128×24)"]
     assert ops.work.flops[mm] == 2 * _FLOPS["mm"]
-    assert ops.work.knows_flops.tolist() == [name.startswith(("aten::addmm", "aten::add ", "aten::mm")) for name in rows]
+    assert ops.work.knows_flops.tolist() == [
+        name.startswith(("aten::addmm", "aten::add ", "aten::mm")) for name in rows
+    ]
     assert ops.busy_ps == 124 * 10**6
     assert ops.span_ps == (252 - 100) * 10**6
     assert (ops.n_devices, ops.has_hlo, ops.programs) == (1, False, {0: "PyTorch"})
@@ -210,20 +228,42 @@ def test_without_sizes_nothing_is_known(tmp_path: Path) -> None:
 
 
 def test_grouping_by_sizes_and_by_callers(tmp_path: Path) -> None:
-    listed = [*events(), frame("model.py(40): other", 105, 20), op("aten::mm", 170, 5, [[3, 4], [4, 5]], ["float"] * 2)]
+    listed = [
+        *events(),
+        frame("model.py(40): other", 105, 20),
+        op("aten::mm", 170, 5, [[3, 4], [4, 5]], ["float"] * 2),
+    ]
     trace = opened(tmp_path, whole(listed))
     by_shape = op_stats_by_shape(trace)
-    host = set(zip(by_shape.host.name, by_shape.host.details, by_shape.host.n_occurrences.tolist(), strict=True))
+    host = set(
+        zip(by_shape.host.name, by_shape.host.details, by_shape.host.n_occurrences.tolist(), strict=True)
+    )
     assert {row for row in host if row[0] == "aten::mm"} == {
         ("aten::mm", "8×128, 128×24", 2),
         ("aten::mm", "3×4, 4×5", 1),
     }
-    device = dict(zip(zip(by_shape.device.name, by_shape.device.details, strict=True), by_shape.device.self_ps.tolist(), strict=True))
+    device = dict(
+        zip(
+            zip(by_shape.device.name, by_shape.device.details, strict=True),
+            by_shape.device.self_ps.tolist(),
+            strict=True,
+        )
+    )
     assert device["aten::mm", "8×128, 128×24"] == 48 * 10**6
     assert device["stray", ""] == 3 * 10**6
     by_stack = op_stats_by_stack(trace)
-    stacks = dict(zip(zip(by_stack.device.name, by_stack.device.details, strict=True), by_stack.device.self_ps.tolist(), strict=True))
-    step, forward, other = "train.py:10 step", "model.py:12 forward;train.py:10 step", "model.py:40 other;train.py:10 step"
+    stacks = dict(
+        zip(
+            zip(by_stack.device.name, by_stack.device.details, strict=True),
+            by_stack.device.self_ps.tolist(),
+            strict=True,
+        )
+    )
+    step, forward, other = (
+        "train.py:10 step",
+        "model.py:12 forward;train.py:10 step",
+        "model.py:40 other;train.py:10 step",
+    )
     assert stacks["aten::mm", step] == 20 * 10**6
     assert stacks["aten::mm", other] == 28 * 10**6
     assert stacks["aten::addmm", forward] == 36 * 10**6

@@ -47,7 +47,12 @@ MOVES = [
     ("_softmax", [A, -1, False], None, 4 * 48),
     ("_log_softmax_backward_data", [A, A, -1, 6], None, 4 * 72),
     ("native_layer_norm", [A, [6], ROW, ROW, 1e-5], None, 4 * (48 + 12)),
-    ("native_layer_norm_backward", [A, A, [6], ((4, 1), FLOAT), ((4, 1), FLOAT), ROW, ROW], None, 4 * (72 + 6)),
+    (
+        "native_layer_norm_backward",
+        [A, A, [6], ((4, 1), FLOAT), ((4, 1), FLOAT), ROW, ROW],
+        None,
+        4 * (72 + 6),
+    ),
     ("cudnn_batch_norm", [((2, 3, 5, 5), FLOAT), ((3,), FLOAT), ((3,), FLOAT)], None, 4 * (300 + 6)),
     ("index_select", [((100, 8), BF16), 0, ((7,), LONG)], 0, 7 * 8 + 2 * 2 * 7 * 8),
     ("index_select", [((4, 100), BF16), 1, ((7,), LONG)], 0, 7 * 8 + 2 * 2 * 7 * 4),

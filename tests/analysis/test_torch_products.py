@@ -25,7 +25,12 @@ PRODUCTS = [
     ("mm", [((3, 5), BF16), ((5, 7), BF16)], 210, 2 * (15 + 35 + 21)),
     ("addmm", [((7,), HALF), ((3, 5), HALF), ((5, 7), HALF), 1, 1], 210, 2 * (7 + 15 + 35 + 21)),
     ("bmm", [((2, 3, 5), FLOAT), ((2, 5, 7), FLOAT)], 420, 4 * 2 * (15 + 35 + 21)),
-    ("baddbmm", [((2, 3, 7), FLOAT), ((2, 3, 5), FLOAT), ((2, 5, 7), FLOAT)], 420, 4 * 2 * (21 + 15 + 35 + 21)),
+    (
+        "baddbmm",
+        [((2, 3, 7), FLOAT), ((2, 3, 5), FLOAT), ((2, 5, 7), FLOAT)],
+        420,
+        4 * 2 * (21 + 15 + 35 + 21),
+    ),
     ("mv", [((3, 5), FLOAT), ((5,), FLOAT)], 30, 4 * (15 + 5 + 3)),
     ("dot", [((5,), FLOAT), ((5,), FLOAT)], 10, 4 * (5 + 5 + 1)),
     ("addmv", [((3,), FLOAT), ((3, 5), FLOAT), ((5,), FLOAT)], 30, 4 * (3 + 15 + 5 + 3)),
@@ -65,11 +70,16 @@ def test_bytes_of_unknown_types_are_unknown() -> None:
     assert math.isnan(n_bytes)
 
 
-def counted(x: tuple[int, ...], weight: tuple[int, ...], stride: int, padding: int, dilation: int, groups: int) -> int:
+def counted(
+    x: tuple[int, ...], weight: tuple[int, ...], stride: int, padding: int, dilation: int, groups: int
+) -> int:
     """Multiplications and additions of a convolution, output by output."""
     n, _, *sizes = x
     total = 0
-    spots = [(size + 2 * padding - dilation * (k - 1) - 1) // stride + 1 for size, k in zip(sizes, weight[2:], strict=True)]
+    spots = [
+        (size + 2 * padding - dilation * (k - 1) - 1) // stride + 1
+        for size, k in zip(sizes, weight[2:], strict=True)
+    ]
     for _image in range(n):
         for _out in range(weight[0]):
             for _spot in range(math.prod(spots)):
@@ -145,7 +155,9 @@ def test_gradients_of_convolutions() -> None:
     assert work("cudnn_convolution_backward_weight", list(weight), tensors[0], tensors[1]) == (one, 2 * sizes)
     # old files record no values: the weight's size is unknown, the input's is not needed
     assert work("cudnn_convolution_backward_input", None, tensors[0], tensors[2], values=False)[0] == one
-    assert math.isnan(work("cudnn_convolution_backward_weight", None, tensors[0], tensors[1], values=False)[0])
+    assert math.isnan(
+        work("cudnn_convolution_backward_weight", None, tensors[0], tensors[1], values=False)[0]
+    )
 
 
 def pairs(n_queries: int, n_keys: int, mask: int) -> int:
@@ -234,7 +246,9 @@ def test_hostile_inputs_are_unknown(text: str) -> None:
 
 
 def test_reading_inputs() -> None:
-    read = read_inputs('[[2, 3], [], [[2], [3]], []]\n["float", "Scalar", "TensorList", ""]\n["", "4", "", ""]')
+    read = read_inputs(
+        '[[2, 3], [], [[2], [3]], []]\n["float", "Scalar", "TensorList", ""]\n["", "4", "", ""]'
+    )
     assert read == Inputs(((2, 3), (), None, ()), ("float", "Scalar", "TensorList", ""), ("", "4", "", ""))
     assert read.numbers(1) == (4,)
     assert read.numbers(0) is None

@@ -1,7 +1,7 @@
 """Peak FLOP rates of GPUs by the type of the operands, relative to that of 16-bit types on matrix units.
 
-Rates are dense, in TFLOP/s, from the same data sheets as `peaks`: the larger of ordinary and matrix units where
-both compute in that type. TF32 is what NVIDIA's tensor cores make of 32-bit operands.
+Rates are dense, in TFLOP/s, from the same data sheets as `peaks`: the larger of ordinary and matrix units
+where both compute in that type. TF32 is what NVIDIA's tensor cores make of 32-bit operands.
 """
 
 from __future__ import annotations
@@ -73,7 +73,9 @@ def precision_of(dtype: str, on_tensor_cores: bool, is_amd: bool) -> str:
 
 
 def relative_peak(device: str, precision: str) -> float:
-    """Peak rate at a precision ÷ peak rate at 16 bits; 1 if the model or its rate at this precision is unknown."""
+    """Peak rate at a precision ÷ peak rate at 16 bits; 1 if the model or its rate at this precision is
+    unknown.
+    """
     model = next((model for pattern, model in _PATTERNS if device and pattern.search(device)), None)
     rate = model.rate(precision) if model else 0.0
     return rate / model.bits16 if model and rate else 1.0

@@ -31,8 +31,8 @@ class Work:
     and in each of SPACES (float64[5, n]).
 
     `knows_flops` and `knows_bytes` are False if neither trace nor HLO states them (an opaque custom call, a
-    program without HLO in the trace); the numbers are then 0, so that they add nothing to a sum. `scaled_flops`:
-    see `roof_flops`; empty if no operands have another precision than the peak's.
+    program without HLO in the trace); the numbers are then 0, so that they add nothing to a sum.
+    `scaled_flops`: see `roof_flops`; empty if no operands have another precision than the peak's.
     """
 
     flops: Floats
@@ -45,8 +45,8 @@ class Work:
 
     @property
     def roof_flops(self) -> Floats:
-        """FLOPs × the device's peak rate ÷ its peak rate at the precision of the operands, where that is known:
-        as a share of the peak's FLOPs they are the share of the roof.
+        """FLOPs × the device's peak rate ÷ its peak rate at the precision of the operands, where that is
+        known: as a share of the peak's FLOPs they are the share of the roof.
         """
         return self.scaled_flops if len(self.scaled_flops) else self.flops
 

@@ -59,7 +59,9 @@ def call_stacks(trace: Trace) -> Details:
     contexts = contexts_of(trace, rows.astype(np.int64))
     code = np.full(trace.n_events, -1, np.int32)
     texts: dict[str, int] = {}
-    row_of_context = np.array([texts.setdefault(text, len(texts)) for text in _stacks(trace, contexts)], np.int32)
+    row_of_context = np.array(
+        [texts.setdefault(text, len(texts)) for text in _stacks(trace, contexts)], np.int32
+    )
     empty = texts.get("", -1)
     found = row_of_context[contexts.context]
     code[rows] = np.where(found == empty, -1, found)
@@ -83,7 +85,9 @@ def _details(
     """Details of the operators that have a stat, from its texts."""
     distinct, position = np.unique(value, return_inverse=True)
     texts: dict[str, int] = {}
-    row = np.array([texts.setdefault(text_of(trace.strings.get(i)), len(texts)) for i in distinct.tolist()], np.int32)
+    row = np.array(
+        [texts.setdefault(text_of(trace.strings.get(i)), len(texts)) for i in distinct.tolist()], np.int32
+    )
     empty = texts.get("", -1)
     code = np.full(trace.n_events, -1, np.int32)
     if len(distinct):
@@ -111,5 +115,7 @@ def with_hlo_shapes(trace: Trace, ops: OpMetrics) -> OpMetrics:
 
 
 def _shapes(module: HloModule, row: int) -> str:
-    operands = [module.shape(int(i)).text(False) for i in module.operands[row][:MAX_FRAMES].tolist() if i >= 0]
+    operands = [
+        module.shape(int(i)).text(False) for i in module.operands[row][:MAX_FRAMES].tolist() if i >= 0
+    ]
     return f"({', '.join(operands)}) → {module.shape(row).text(False)}"

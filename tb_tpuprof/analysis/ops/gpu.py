@@ -179,8 +179,8 @@ def _framework_ops(trace: Trace, rows: Rows, text: Int64s, details: Details | No
 
 
 def _with_inputs_work(trace: Trace, ops: OpMetrics, rows: Rows, op: Int64s) -> OpMetrics:
-    """`ops` with the work that the inputs of PyTorch's operators determine; unknown for an operation if that of
-    any of its kernels (event rows; `op`: their rows of `ops`) is.
+    """`ops` with the work that the inputs of PyTorch's operators determine; unknown for an operation if that
+    of any of its kernels (event rows; `op`: their rows of `ops`) is.
     """
     work = kernel_work(trace)
     place = np.minimum(np.searchsorted(work.rows, rows), max(len(work) - 1, 0))

@@ -135,8 +135,8 @@ def _computes_on_host(trace: Trace) -> bool:
 def _with_inputs_work(
     trace: Trace, ops: OpMetrics, rows: npt.NDArray[np.intp], op: npt.NDArray[np.int64]
 ) -> OpMetrics:
-    """`ops` with the work that the inputs of PyTorch's operators determine; unknown for an operation if that of
-    any of its calls (events; `op`: their rows of `ops`) is.
+    """`ops` with the work that the inputs of PyTorch's operators determine; unknown for an operation if that
+    of any of its calls (events; `op`: their rows of `ops`) is.
     """
     calls, kind = operator_calls(trace, rows.astype(np.int64))
     flops, n_bytes = (

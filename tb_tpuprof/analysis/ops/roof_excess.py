@@ -96,7 +96,7 @@ def _reason(worst: Excess, peaks: Roofs) -> str:
     source = f" (source: {peaks.short_sources[0 if is_compute else 1]})"
     if is_compute:
         return (
-            "Likely reason: the device ran above its rated clock, its FLOPs are fewer than counted (as those of "
+            "Likely reason: the device ran above its rated clock, its FLOPs are fewer than counted (those of "
             f"Winograd convolutions are), or the peak is too low{source}."
         )
     return f"Likely reason: a cache served part of the bytes, or the peak is too low{source}."

@@ -115,8 +115,8 @@ class Rates:
 
     @property
     def optimal_flops_per_s(self) -> Floats:
-        """FLOP rate at which the limiting resource would reach its peak: rate / efficiency. For operands of another
-        precision than the peak's, the peak is that of their precision.
+        """FLOP rate at which the limiting resource would reach its peak: rate / efficiency. For operands of
+        another precision than the peak's, the peak is that of their precision.
         """
         return ratio(self.flops_per_s, self.efficiency)
 

@@ -42,8 +42,8 @@ _LONGEST_SHAPES = 200
 
 @dataclass(frozen=True)
 class TorchOps:
-    """`ops`: one row per operator and sizes. For each occurrence, a call: its first kernel (event), its row of
-    `ops`, the time of its kernels in ps.
+    """`ops`: one row per operator and sizes. For each occurrence, a call: its first kernel (event), its row
+    of `ops`, the time of its kernels in ps.
     """
 
     ops: HloOps
@@ -104,8 +104,8 @@ def _of_calls(trace: Trace, work: KernelWork) -> list[_Label]:
 
 
 def _of_others(trace: Trace, rows: Rows) -> tuple[list[_Label], Int64s, Int64s]:
-    """The labels of all other kernels, the label and the occurrence of each: all kernels of a launch of a graph
-    are one.
+    """The labels of all other kernels, the label and the occurrence of each: all kernels of a launch of a
+    graph are one.
     """
     columns = (
         trace.event_stats.texts_at("tf_op", rows),
@@ -157,10 +157,10 @@ def _record(trace: Trace, labels: list[_Label], op: Int64s, time_ps: Int64s, wor
         "name": words_of([label.name for label in labels]),
         "category": words_of([label.category for label in labels]),
         "provenance": words_of([f"{label.operator}:" if label.operator else "" for label in labels]),
-        **{key: empty for key in ("source", "twin", "core")},
-        **{key: total_ps for key in ("time_ps", "self_ps", "normalized_ps", "work_ps")},
-        **{key: none - 1 for key in ("thread_ps", "instruction", "metadata")},
-        **{key: none for key in ("program", "stall_ps", "host")},
+        **dict.fromkeys(("source", "twin", "core"), empty),
+        **dict.fromkeys(("time_ps", "self_ps", "normalized_ps", "work_ps"), total_ps),
+        **dict.fromkeys(("thread_ps", "instruction", "metadata"), none - 1),
+        **dict.fromkeys(("program", "stall_ps", "host"), none),
     }
     return HloOps(
         **columns,

@@ -25,8 +25,9 @@ _SHOWN_RANKS = 16
 
 @dataclass(frozen=True)
 class ProcessGroup:
-    """A group: its name and what the program calls it (empty if unknown), the backend, the number of its ranks
-    (-1 unknown) and the ranks (empty if unknown). `n_collectives` and `time_ps`: kernels of its collectives.
+    """A group: its name and what the program calls it (empty if unknown), the backend, the number of its
+    ranks (-1 unknown) and the ranks (empty if unknown). `n_collectives` and `time_ps`: kernels of its
+    collectives.
     """
 
     name: str

@@ -1,8 +1,8 @@
 """The inputs of one call of an operator, as Kineto records them: three JSON texts, one per line.
 
-    [[8, 4], [4, 2], []]              shapes; [] is a number or a tensor without dimensions, [[2], [3]] a list
-    ["float", "float", "Scalar"]      types; empty for an optional input that was not passed
-    ["", "", "1"]                     values of inputs that are not tensors; since PyTorch 2.0
+[[8, 4], [4, 2], []]            shapes; [] is a number or a tensor without dimensions, [[2], [3]] a list
+["float", "float", "Scalar"]    types; empty for an optional input that was not passed
+["", "", "1"]                   values of inputs that are not tensors; since PyTorch 2.0
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from tb_tpuprof.trace.collectives import element_bytes
 
@@ -21,8 +22,8 @@ MAX_SIZE = 1 << 62
 
 @dataclass(frozen=True)
 class Inputs:
-    """`shapes[i]`: the dimensions of input i, None for what is not a tensor. `types` and `values`: empty, or as
-    long as `shapes`; the value of a tensor is empty.
+    """`shapes[i]`: the dimensions of input i, None for what is not a tensor. `types` and `values`: empty, or
+    as long as `shapes`; the value of a tensor is empty.
     """
 
     shapes: tuple[Shape | None, ...]
@@ -50,8 +51,8 @@ class Inputs:
         return element_bytes(self.type(i))
 
     def n_bytes(self, *which: int) -> float:
-        """Bytes of the given inputs together; numbers and inputs that were not passed add none. NaN if a size or
-        type is unknown, as those of lists of tensors are.
+        """Bytes of the given inputs together; numbers and inputs that were not passed add none. NaN if a size
+        or type is unknown, as those of lists of tensors are.
         """
         total = 0.0
         for i in which:
@@ -64,13 +65,13 @@ class Inputs:
         return total
 
     def numbers(self, i: int) -> Shape | None:
-        """The value of input i as whole numbers, `[1, 1]` or `1`; None if it is not recorded or is neither."""
+        """The value of input i as whole numbers, `[1, 1]` or `1`; None if it is neither or not recorded."""
         text = self.values[i] if i < len(self.values) else ""
         try:
             value = json.loads(text.replace("True", "true").replace("False", "false")) if text else None
         except (ValueError, RecursionError):
             return None
-        listed = value if isinstance(value, list) else [value]
+        listed: list[Any] = value if isinstance(value, list) else [value]
         if not all(isinstance(number, int) and abs(number) < MAX_SIZE for number in listed):
             return None
         return tuple(int(number) for number in listed)

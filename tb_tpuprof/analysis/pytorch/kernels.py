@@ -1,11 +1,11 @@
-"""Kernels of a PyTorch profile → the call of the operator that launched each, and its part of that call's work.
+"""Kernels of a PyTorch profile → the operator's call that launched each, and its part of that call's work.
 
     aten::addmm [[768], [788, 768], [768, 768]]     930 MFLOP
       ├ gemm                 ▒▒▒▒▒▒▒▒▒▒▒▒  30 µs      of them 5/6
       └ splitKreduce                     ▒▒  6 µs     of them 1/6
 
-The work of a call is divided by the duration of its kernels, so that each of them has the rate of the whole. A
-call within which another one states products has none of its own: `linear` around `addmm`.
+The work of a call is divided by the duration of its kernels, so that each of them has the rate of the whole.
+A call within which another one states products has none of its own: `linear` around `addmm`.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ class Calls:
 
 @dataclass(frozen=True)
 class KernelWork:
-    """`rows`: kernels that a call of an operator launched, ascending. For each: `call`, the event of that call;
-    `kind`, its row of `calls`; its part of the call's FLOPs and bytes, NaN where unknown; `roof_flops`, the FLOPs
-    × the peak rate at 16 bits ÷ the peak rate at the precision of the operands.
+    """`rows`: kernels that a call of an operator launched, ascending. For each: `call`, the event of that
+    call; `kind`, its row of `calls`; its part of the call's FLOPs and bytes, NaN where unknown; `roof_flops`,
+    the FLOPs × the peak rate at 16 bits ÷ the peak rate at the precision of the operands.
     """
 
     rows: Rows
@@ -67,9 +67,8 @@ class KernelWork:
 
     def kept(self, mask: Bools) -> KernelWork:
         """The kernels that `mask` marks."""
-        columns = (self.rows, self.call, self.kind, self.flops, self.n_bytes, self.roof_flops)
-        rows, call, kind, flops, n_bytes, roof_flops = (column[mask] for column in columns)
-        return KernelWork(rows, call, kind, flops, n_bytes, roof_flops, self.calls)
+        columns = {name: column[mask] for name, column in self.__dict__.items() if name != "calls"}
+        return KernelWork(**columns, calls=self.calls)
 
 
 def records_inputs(trace: Trace) -> bool:
@@ -99,8 +98,8 @@ def operator_calls(trace: Trace, events: Int64s) -> tuple[Calls, Int64s]:
 
 @once
 def kernel_work(trace: Trace) -> KernelWork:
-    """The work of all kernels that an operator launched, except those of CUDA and HIP graphs: what is around a
-    graph's launch did not run its kernels.
+    """The work of all kernels that an operator launched, except those of CUDA and HIP graphs: what is around
+    a graph's launch did not run its kernels.
     """
     owner, value = first_ints(trace, "launched_by")
     is_kernel = kernel_mask(trace)[owner] & ~_is_of_graph(trace, owner)
@@ -125,8 +124,8 @@ def kernel_work(trace: Trace) -> KernelWork:
 
 
 def call_work(trace: Trace, events: Int64s, calls: Calls, kind: Int64s) -> tuple[Floats, Floats]:
-    """FLOPs and bytes of calls (events, ascending; `kind`: their rows of `calls`), NaN where unknown and for calls
-    within which another one states products.
+    """FLOPs and bytes of calls (events, ascending; `kind`: their rows of `calls`), NaN where unknown and for
+    calls within which another one states products.
     """
     flops, n_bytes = calls.flops[kind], calls.n_bytes[kind]
     is_around = _around_products(trace, events, calls.has_products[kind] & np.isfinite(flops))

@@ -25,7 +25,7 @@ def elementwise(n_tensors: int, flops_per_element: float = NAN, out_bytes: int =
         if common is None:
             return UNKNOWN
         n = math.prod(common)
-        # The number in `tensor + 1.5` is recorded as a double without dimensions; it does not widen the result.
+        # The number in `tensor + 1.5` is a double without dimensions; it does not widen the result.
         widths = [inputs.width(i) for i in range(n_tensors) if inputs.shape(i) or not any(shapes)]
         width = out_bytes or max(widths, default=0)
         moved = inputs.n_bytes(*range(n_tensors)) + (width * n if width else NAN)
@@ -35,8 +35,8 @@ def elementwise(n_tensors: int, flops_per_element: float = NAN, out_bytes: int =
 
 
 def passes(n_like_first: int, *read: int) -> Formula:
-    """An operator that moves `n_like_first` tensors of the size of input 0, and reads the inputs `read` besides:
-    a normalization, softmax.
+    """An operator that moves `n_like_first` tensors of the size of input 0, and reads the inputs `read`
+    besides: a normalization, softmax.
     """
 
     def formula(inputs: Inputs) -> Work:
@@ -74,7 +74,9 @@ def reduced(inputs: Inputs) -> Work:
 def selected(inputs: Inputs) -> Work:
     """`index_select`: the rows of input 0 along the dimension in value 1 that input 2 names."""
     shape, index, dims = inputs.shape(0), inputs.shape(2), inputs.numbers(1)
-    if not shape or index is None or dims is None or len(dims) != 1 or not -len(shape) <= dims[0] < len(shape):
+    if not shape or index is None or dims is None or len(dims) != 1:
+        return UNKNOWN
+    if not -len(shape) <= dims[0] < len(shape):
         return UNKNOWN
     row = math.prod(shape) // max(shape[dims[0]], 1)
     return Work(0.0, inputs.n_bytes(2) + 2 * (inputs.width(0) or NAN) * row * math.prod(index))
@@ -89,8 +91,8 @@ def embedded(inputs: Inputs) -> Work:
 
 
 def embedding_gradient(inputs: Inputs) -> Work:
-    """`embedding_dense_backward`: the gradient (input 0) and the indices (1) are read, a table with as many rows
-    as value 2 is written.
+    """`embedding_dense_backward`: the gradient (input 0) and the indices (1) are read, a table with as many
+    rows as value 2 is written.
     """
     gradient, rows = inputs.shape(0), inputs.numbers(2)
     if not gradient or rows is None or len(rows) != 1:

@@ -8,8 +8,8 @@
                                             p = b·h·s_q·s_k, with a causal mask only the pairs below it
 
 A multiplication and an addition are two FLOPs; the conventions are those of `torch.utils.flop_counter`, which
-counts all pairs with a causal mask, too. Bias, scaling and softmax are not counted. Bytes: every input is read
-once and every output is written once, in the type of the first operand.
+counts all pairs with a causal mask, too. Bias, scaling and softmax are not counted. Bytes: every input is
+read once and every output is written once, in the type of the first operand.
 """
 
 from __future__ import annotations
@@ -115,8 +115,8 @@ def _padded(shape: Shape, n_dims: int) -> Shape:
 
 @dataclass(frozen=True)
 class Places:
-    """Positions of a convolution's inputs; `dilation`: -1 if there is none, `transposed`: that of the flag, -1 if
-    there is none.
+    """Positions of a convolution's inputs; `dilation`: -1 if there is none, `transposed`: that of the flag,
+    -1 if there is none.
     """
 
     stride: int
@@ -206,8 +206,8 @@ def convolution_backward_input(inputs: Inputs) -> Work:
 
 
 def convolution_backward_weight(inputs: Inputs) -> Work:
-    """`cudnn_convolution_backward_weight` and its like: the weight's size is value 0, the gradient input 1, the
-    convolution's input 2.
+    """`cudnn_convolution_backward_weight` and its like: the weight's size is value 0, the gradient input 1,
+    the convolution's input 2.
     """
     gradient, weight = inputs.shape(1), inputs.numbers(0)
     if gradient is None or weight is None or len(gradient) != len(weight) or len(weight) < 3:
@@ -223,8 +223,8 @@ def _one_gradient(inputs: Inputs, gradient: Shape, weight: Shape, written: Shape
 
 @dataclass(frozen=True)
 class Attention:
-    """Positions of an attention's inputs: the query (key and value follow), the causal flag or the number of a
-    mask's type, and texts that must be empty or −1 (windows, lengths of sequences).
+    """Positions of an attention's inputs: the query (key and value follow), the causal flag or the number of
+    a mask's type, and texts that must be empty or −1 (windows, lengths of sequences).
 
     `heads_first`: the dimensions are [b, h, s, d], else [b, s, h, d]. `corner`: from which one a causal mask
     starts, as in `_pairs`. `is_type`: input `causal` is the number of a mask's type, not a flag.
@@ -240,8 +240,8 @@ class Attention:
 
 
 def attention(places: Attention) -> Formula:
-    """Attention, or its gradient. Sequences of different lengths packed into one (three dimensions) are unknown:
-    the inputs do not state their lengths.
+    """Attention, or its gradient. Sequences of different lengths packed into one (three dimensions) are
+    unknown: the inputs do not state their lengths.
     """
 
     def formula(inputs: Inputs) -> Work:
@@ -276,7 +276,7 @@ def _mask(inputs: Inputs, places: Attention) -> int | None:
 
 
 def _is_given(inputs: Inputs, i: int) -> bool:
-    return i < len(inputs.values) and inputs.values[i] not in ("", "-1") or bool(inputs.shape(i))
+    return (i < len(inputs.values) and inputs.values[i] not in ("", "-1")) or bool(inputs.shape(i))
 
 
 def _pairs(n_queries: int, n_keys: int, mask: int) -> int:

@@ -85,9 +85,7 @@ _ATTENTIONS: dict[str, Formula] = {
     "aten::_scaled_dot_product_cudnn_attention_backward": products.attention(
         Attention(1, 14, heads_first=True, is_backward=True, absent=(9, 10))
     ),
-    "aten::_cudnn_attention_forward": products.attention(
-        Attention(0, 10, heads_first=True, absent=(4, 5))
-    ),
+    "aten::_cudnn_attention_forward": products.attention(Attention(0, 10, heads_first=True, absent=(4, 5))),
     "flash_attn::_flash_attn_forward": products.attention(
         Attention(0, 5, heads_first=False, absent=(6, 7), corner=LOWER_RIGHT)
     ),
@@ -163,15 +161,18 @@ _CATEGORIES = (
     (POOLING, r"pool"),
     (LOSS, r"loss"),
     (REDUCTION, r"::(sum|mean|amax|amin|arg(max|min)|norm|cumsum|topk|sort|max|min|var|std)\b"),
-    (MOVEMENT, r"copy|cat\b|stack|transpose|contiguous|index|gather|scatter|fill|zero|arange|pad|roll|permute|clone"),
+    (
+        MOVEMENT,
+        r"copy|cat\b|stack|transpose|contiguous|index|gather|scatter|fill|zero|arange|pad|roll|permute|clone",
+    ),
 )
 _PATTERNS = tuple((category, re.compile(pattern, re.IGNORECASE)) for category, pattern in _CATEGORIES)
 
 
 @lru_cache(_KEPT)
 def work_of(name: str, inputs_text: str) -> Work:
-    """The work of one call of an operator with these inputs (the stat `op_inputs`); unknown for operators without
-    a formula and for inputs that do not determine it.
+    """The work of one call of an operator with these inputs (the stat `op_inputs`); unknown for operators
+    without a formula and for inputs that do not determine it.
     """
     entry = _FORMULAS.get(name)
     inputs = read_inputs(inputs_text) if entry else None
@@ -179,7 +180,7 @@ def work_of(name: str, inputs_text: str) -> Work:
 
 
 def has_products(name: str) -> bool:
-    """Whether an operator's FLOPs are those of products: what is nested within it may state the same again."""
+    """Whether an operator's FLOPs are those of products, which an operator around it may state again."""
     return name in _PRODUCTS or name in _CONVOLUTIONS or name in _ATTENTIONS
 
 

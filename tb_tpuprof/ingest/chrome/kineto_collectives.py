@@ -303,8 +303,8 @@ def _as_stats(raw: RawEvents, rows: Array, collectives: list[_Collective]) -> li
 
 
 def _groups_text(entries: Any) -> str:
-    """The process groups in `pg_config` as JSON: name, description, backend, number of ranks (-1 unknown), ranks;
-    empty if there are none.
+    """The process groups in `pg_config` as JSON: name, description, backend, number of ranks (-1 unknown),
+    ranks; empty if there are none.
     """
     listed = []
     for entry in entries[:_MOST_GROUPS] if isinstance(entries, list) else []:
@@ -312,10 +312,11 @@ def _groups_text(entries: Any) -> str:
             continue
         texts = [str(entry.get(key, ""))[:_LONGEST_TEXT] for key in ("pg_name", "pg_desc", "backend_config")]
         size, ranks = entry.get("pg_size"), entry.get("ranks")
-        is_list = isinstance(ranks, list) and all(isinstance(rank, int) for rank in ranks[:_MOST_RANKS])
+        listed_ranks = ranks[:_MOST_RANKS] if isinstance(ranks, list) else []
         texts[1] = "" if texts[1] == "undefined" else texts[1]
         n_ranks = size if isinstance(size, int) and 0 < size < 2**31 else -1
-        listed.append([*texts, n_ranks, ranks[:_MOST_RANKS] if is_list and len(ranks) == n_ranks else []])
+        is_complete = len(listed_ranks) == n_ranks and all(isinstance(rank, int) for rank in listed_ranks)
+        listed.append([*texts, n_ranks, listed_ranks if is_complete else []])
     return json.dumps(listed) if listed else ""
 
 

@@ -5,7 +5,8 @@
     "Call stack" model.py(12): forward;train.py(40): main
         → call_stack: as recorded (PyTorch 1.8 to 1.11)
 
-PyTorch 1.8 writes `Input dims`; `Concrete Inputs` are recorded since 2.0. Texts that the file lacks are empty.
+PyTorch 1.8 writes `Input dims`; `Concrete Inputs` are recorded since 2.0. Texts that the file lacks are
+empty.
 """
 
 from __future__ import annotations

@@ -65,8 +65,8 @@ def operator_names(raw: RawEvents, slices: Slices, operator: Bools) -> Int64s:
 
 @dataclass(frozen=True)
 class Operations:
-    """Of each slice the name (a text) of its operation, and of each slice on a device the slice of the operator
-    that launched it; -1 for none.
+    """Of each slice the name (a text) of its operation, and of each slice on a device the slice of the
+    operator that launched it; -1 for none.
     """
 
     name: Int64s

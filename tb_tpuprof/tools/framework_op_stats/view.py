@@ -60,7 +60,7 @@ _NOT_RECORDED = {
     ),
     BY_STACK: (
         "The trace records no Python functions around operations, so operations are not grouped by them.",
-        "PyTorch: torch.profiler.profile(with_stack=True). Other frameworks do not record them with operations.",
+        "PyTorch: torch.profiler.profile(with_stack=True). Other frameworks do not record them there.",
     ),
 }
 Floats = npt.NDArray[np.float64]
@@ -161,8 +161,8 @@ def _ratio(above: npt.NDArray[Any], below: npt.NDArray[Any]) -> Floats:
 
 
 def ops_table(device: Side, host: Side, machine: Hardware, group: str = BY_OP) -> Table:
-    """One row per operation (and input shape or call stack): the device's first, then the host's; ranks run on.
-    Shares of the other side are unknown.
+    """One row per operation (and input shape or call stack): the device's first, then the host's; ranks run
+    on. Shares of the other side are unknown.
     """
     sides = (device, host)
     n_device, n_host = len(device.name), len(host.name)

@@ -260,7 +260,9 @@ def _events_of(trace: Trace, ops: HloOps) -> npt.NDArray[np.int64]:
     """The events of one operation: those that name it, or the first kernels of an operator's calls."""
     if not ops.has_hlo:
         calls = torch_ops(trace)
-        return calls.event[calls.op == calls.ops.find(int(ops.program[0]), ops.name[0])]
+        row = calls.ops.find(int(ops.program[0]), ops.name[0])
+        events: npt.NDArray[np.int64] = calls.event[calls.op == row]
+        return events
     links = hlo_links(trace)
     linked_ops = links.named(int(ops.program[0]), ops.name[0])
     return links.events[np.isin(links.op, linked_ops)]

@@ -13,7 +13,13 @@ from tb_tpuprof.analysis.ops.roofline import NEAR_A_LIMIT, Roofs, ratio
 from tb_tpuprof.analysis.ops.tree import GROUPINGS, KINDS, OpTree, op_tree
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Param, Params, Question
-from tb_tpuprof.tools.hlo_session import CompiledOps, device_ops_available, diagnostics_of, every_op_tool, find_device_ops
+from tb_tpuprof.tools.hlo_session import (
+    CompiledOps,
+    device_ops_available,
+    diagnostics_of,
+    every_op_tool,
+    find_device_ops,
+)
 from tb_tpuprof.tools.op_profile.details import details_payload
 from tb_tpuprof.tools.op_profile.tables import NODES, OP_SCALARS, OP_TABLES, SCALARS, TILES
 from tb_tpuprof.tools.payload import NextStep, Payload, Scalar, Table, Verdict

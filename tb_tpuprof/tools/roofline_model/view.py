@@ -37,7 +37,14 @@ from tb_tpuprof.analysis.steps.tpu import category_class
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Param, Params
 from tb_tpuprof.tools.clocks import Clocks, clocks_of
-from tb_tpuprof.tools.hlo_session import CompiledOps, device_ops_available, diagnostics_of, every_op_tool, find_device_ops, title_of
+from tb_tpuprof.tools.hlo_session import (
+    CompiledOps,
+    device_ops_available,
+    diagnostics_of,
+    every_op_tool,
+    find_device_ops,
+    title_of,
+)
 from tb_tpuprof.tools.payload import NextStep, Payload, Scalar, Subject, Table, Verdict
 from tb_tpuprof.tools.roofline_model.tables import (
     HBM_BASE,

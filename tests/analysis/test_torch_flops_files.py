@@ -13,8 +13,10 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from tb_tpuprof.analysis.ops.stats import op_stats_by_shape
 from tb_tpuprof.analysis.pytorch.kernels import kernel_work
 from tb_tpuprof.ingest.opening import open_trace
 
@@ -47,6 +49,26 @@ def test_flops_of_a_known_network(run: str) -> None:
         if product
     )
     assert counted == pytest.approx(expected, rel=1e-12)
+
+
+def test_flops_of_torchs_own_counter() -> None:
+    """`torch.utils.flop_counter` on the same program. It does not count attention on the CPU, and it counts the
+    weight's gradient of a grouped convolution once per group, which is 4 times too often here.
+    """
+    folder = DATA.parent / "kineto"
+    expected = json.loads((folder / "products.json").read_text("utf-8"))
+    grouped = 2 * 4 * (16 * 16) * (16 * 2 * 9)
+    expected["aten.convolution_backward"] -= 3 * grouped
+    ops = op_stats_by_shape(open_trace(str(folder / "products.pt.trace.json.gz"))).host
+    flops: dict[str, float] = defaultdict(float)
+    for name, amount in zip(ops.name, np.nan_to_num(ops.amounts("flops")).tolist(), strict=True):
+        flops[name.removeprefix("aten::")] += amount
+    # The transposed one runs in `_convolution` itself.
+    flops["convolution"] = flops["mkldnn_convolution"] + flops["_convolution"]
+    assert {f"aten.{name}": flops[name] for name in flops if f"aten.{name}" in expected} == expected
+    attention = "_scaled_dot_product_flash_attention_for_cpu"
+    assert flops[attention] == 2 * 4 * 2 * 11 * 11 * (8 + 8)
+    assert flops[f"{attention}_backward"] == 2 * 4 * 2 * 11 * 11 * (3 * 8 + 2 * 8)
 
 
 def _events(path: Path) -> list[dict[str, Any]]:

@@ -47,6 +47,8 @@ _CONVOLUTIONS: dict[str, Formula] = {
     "aten::convolution_overrideable": products.convolution(Places(3, 4, 5, 6)),
     "aten::cudnn_convolution_transpose": products.transposed_convolution,
     "aten::miopen_convolution_transpose": products.transposed_convolution,
+    "aten::slow_conv_transpose2d": products.transposed_convolution,
+    "aten::slow_conv_transpose3d": products.transposed_convolution,
     "aten::convolution_backward": products.convolution_backward,
     "aten::cudnn_convolution_backward_input": products.convolution_backward_input,
     "aten::cudnn_convolution_backward_weight": products.convolution_backward_weight,

@@ -144,6 +144,19 @@ def test_an_operator_around_a_product_has_none_of_its_own(tmp_path: Path) -> Non
     assert by_name[GEMM] == pytest.approx(_FLOPS["addmm"] * 30 / 36)
 
 
+def test_fills_beside_a_calls_kernels_do_not_hide_its_work(tmp_path: Path) -> None:
+    listed = [
+        *events(),
+        x("cuda_runtime", "cudaMemsetAsync", 18, 1, HOST, correlation=21),
+        x("gpu_memset", "Memset (Device)", 262, 2, STREAM, device=0, stream=7, correlation=21),
+    ]
+    ops = by_framework_op(gpu_ops(opened(tmp_path, whole(listed))))
+    rows = {name: i for i, name in enumerate(ops.name)}
+    assert ops.flops[rows["aten::addmm"]] == pytest.approx(_FLOPS["addmm"])
+    assert ops.time_ps[rows["aten::addmm"]] == 38 * 10**6
+    assert math.isnan(ops.n_bytes[rows["aten::copy_"]])  # a copy by the driver alone
+
+
 def test_kernels_of_no_duration_share_equally(tmp_path: Path) -> None:
     listed = [{**e, "dur": 0} if e["name"] in (GEMM, SPLIT_K) else e for e in events()]
     assert kernel_work(opened(tmp_path, whole(listed))).flops[:2].tolist() == [_FLOPS["addmm"] / 2] * 2

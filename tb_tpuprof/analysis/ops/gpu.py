@@ -180,13 +180,16 @@ def _framework_ops(trace: Trace, rows: Rows, text: Int64s, details: Details | No
 
 def _with_inputs_work(trace: Trace, ops: OpMetrics, rows: Rows, op: Int64s) -> OpMetrics:
     """`ops` with the work that the inputs of PyTorch's operators determine; unknown for an operation if that
-    of any of its kernels (event rows; `op`: their rows of `ops`) is.
+    of any of its kernels (event rows; `op`: their rows of `ops`) is. Fills and copies beside the kernels of a
+    call add nothing: its work is that of the kernels.
     """
     work = kernel_work(trace)
+    beside = np.isin(values_at(rows, *first_ints(trace, "launched_by"), -1), work.call)
+    missing = np.where(beside & ~kernel_mask(trace)[rows], 0.0, np.nan)
     place = np.minimum(np.searchsorted(work.rows, rows), max(len(work) - 1, 0))
     is_known = work.rows[place] == rows if len(work) else np.zeros(len(rows), np.bool_)
     flops, n_bytes, roof_flops = (
-        np.bincount(op, np.where(is_known, values[place], np.nan), len(ops)).astype(np.float64)
+        np.bincount(op, np.where(is_known, values[place], missing), len(ops)).astype(np.float64)
         if len(work)
         else np.full(len(ops), np.nan)
         for values in (work.flops, work.n_bytes, work.roof_flops)

@@ -37,6 +37,7 @@ ORDERS = {
         "device",
         "hlo",
         "kernels",
+        "pytorch",
         "steps",
         "memory",
         "ops",

@@ -13,11 +13,13 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.hlo.work import CUSTOM_CALL
 from tb_tpuprof.analysis.ops.category_sentence import offload_wait_ps
+from tb_tpuprof.analysis.ops.device_ops import device_ops
 from tb_tpuprof.analysis.ops.expressions import expressions
 from tb_tpuprof.analysis.ops.hlo import hlo_ops, merge_hlo_ops
 from tb_tpuprof.analysis.ops.hlo_record import HloOps
 from tb_tpuprof.analysis.ops.roof_excess import excess_notices, excesses
 from tb_tpuprof.analysis.ops.roofline import Roofs, first_roofs, roofs
+from tb_tpuprof.analysis.ops.torch_ops import has_torch_ops
 from tb_tpuprof.analysis.steps.diagnostics import trace_notices
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.session import Session
@@ -32,6 +34,10 @@ REASON = "the trace names no operation that XLA compiled."
 REMEDY = (
     "Capture while a program compiled by XLA runs: jax.jit, tf.function(jit_compile=True), PyTorch/XLA. "
     "Operations that TensorFlow runs without XLA are on the page of framework operations."
+)
+TORCH_REASON = "the PyTorch profile does not contain the sizes of operators' inputs."
+TORCH_REMEDY = (
+    "Profile with torch.profiler.profile(record_shapes=True): FLOPs and bytes follow from the sizes."
 )
 _NO_PEAKS_CPU = "Peak rates of a CPU are unknown, so rates are shown without shares of a peak."
 _NO_PEAKS = "Peak rates of the device are unknown, so rates are shown without shares of a peak."
@@ -58,6 +64,21 @@ def find_ops(
     ops = merge_hlo_ops(session.map(hlo_ops, hosts, roofs, offload_wait_ps, *with_them))
     if not len(ops):
         raise ToolUnavailable(tool, REASON, REMEDY)
+    return _with_roofs(session, hosts, ops)
+
+
+def find_device_ops(
+    session: Session, hosts: tuple[str, ...], tool: str, *with_them: Callable[[Trace], Any]
+) -> CompiledOps:
+    """As `find_ops`, with PyTorch's operators where nothing was compiled by XLA."""
+    ops = merge_hlo_ops(session.map(device_ops, hosts, roofs, offload_wait_ps, *with_them))
+    if not len(ops):
+        lacking = device_ops_available(session)
+        raise ToolUnavailable(tool, lacking.reason or REASON, lacking.remedy or REMEDY)
+    return _with_roofs(session, hosts, ops)
+
+
+def _with_roofs(session: Session, hosts: tuple[str, ...], ops: HloOps) -> CompiledOps:
     return CompiledOps(
         ops, first_roofs(session.map(roofs, hosts)), hosts, sum(session.map(offload_wait_ps, hosts))
     )
@@ -83,6 +104,11 @@ def title_of(ops: HloOps, row: int) -> str:
     programs = ops.program[ops.name.codes == ops.name.codes[row]]
     of_program = f" of `{ops.programs[int(ops.program[row])]}`" if len(np.unique(programs)) > 1 else ""
     return f"`{ops.name[row]}`{of_program}"
+
+
+def every_op_tool(ops: HloOps) -> str:
+    """The page that lists all operations of this kind."""
+    return "hlo_stats" if ops.has_hlo else "framework_op_stats"
 
 
 def diagnostics_of(session: Session, compiled: CompiledOps) -> tuple[Diagnostic, ...]:
@@ -120,6 +146,8 @@ def _unknown_work(ops: HloOps) -> list[Diagnostic]:
     """A notice if operations with a notable share of the time have no work in trace or HLO."""
     unknown = np.flatnonzero(~ops.work.is_known & ~ops.is_container)
     time = int(ops.self_ps[unknown].sum())
+    if not ops.has_hlo:
+        return [_known_work(ops)]
     if time < _MATTERS * (ops.busy_ps or 1):
         return []
     of_calls = int(ops.self_ps[unknown][ops.category.is_in((CUSTOM_CALL,))[unknown]].sum())
@@ -137,6 +165,40 @@ def _unknown_work(ops: HloOps) -> list[Diagnostic]:
     if 2 * of_calls > time and ops.kind == "TPU":
         remedy += " In JAX, `pallas_call(…, cost_estimate=pl.CostEstimate(…))` states a kernel's work."
     return [Diagnostic("info", text, remedy)]
+
+
+def _known_work(ops: HloOps) -> Diagnostic:
+    """How much of the kernels' time is spent in PyTorch's operators with known FLOPs and with known bytes."""
+    with_flops, with_bytes = (
+        format_fraction(float(ops.self_ps[knows].sum()) / (ops.busy_ps or 1))
+        for knows in (ops.work.knows_flops, ops.work.knows_bytes)
+    )
+    return Diagnostic(
+        "info",
+        f"Of the kernels' time, {with_flops} is in operators with known FLOPs and {with_bytes} in operators "
+        "with known bytes, computed from the sizes of their inputs.",
+        "Both are unknown for kernels of CUDA graphs, custom and fused (Triton) operators, collectives, and "
+        "lists of tensors. They are not included in sums, while their time is, so overall rates are lower "
+        "bounds.",
+    )
+
+
+def device_ops_available(session: Session) -> Availability:
+    """Whether one of the first hosts names compiled operations or states inputs of PyTorch's operators."""
+    hosts = session.hosts[:_HOSTS_TO_CHECK]
+    if any(session.get(_has_device_ops, host) for host in hosts):
+        return Availability()
+    if any(session.get(_is_torch_on_gpus, host) for host in hosts):
+        return Availability(TORCH_REASON, TORCH_REMEDY, "no input sizes")
+    return Availability(REASON, REMEDY, "no XLA ops")
+
+
+def _has_device_ops(trace: Trace) -> bool:
+    return _names_any(trace) or has_torch_ops(trace)
+
+
+def _is_torch_on_gpus(trace: Trace) -> bool:
+    return trace.event_stats.has("launched_by")
 
 
 def available(session: Session) -> Availability:

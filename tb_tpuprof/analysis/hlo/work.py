@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ class Work:
 
     `knows_flops` and `knows_bytes` are False if neither trace nor HLO states them (an opaque custom call, a
     program without HLO in the trace); the numbers are then 0, so that they add nothing to a sum.
+    `scaled_flops`: see `roof_flops`; empty if no operands have another precision than the peak's.
     """
 
     flops: Floats
@@ -40,6 +41,14 @@ class Work:
     space_bytes: Floats
     knows_flops: Bools
     knows_bytes: Bools
+    scaled_flops: Floats = field(default_factory=lambda: np.empty(0))
+
+    @property
+    def roof_flops(self) -> Floats:
+        """FLOPs × the device's peak rate ÷ its peak rate at the precision of the operands, where that is
+        known: as a share of the peak's FLOPs they are the share of the roof.
+        """
+        return self.scaled_flops if len(self.scaled_flops) else self.flops
 
     @property
     def is_known(self) -> Bools:
@@ -50,12 +59,14 @@ class Work:
     def times(self, n: Int64s | Floats | float) -> Work:
         """The work of n occurrences of each operation."""
         amounts = (self.flops * n, self.model_flops * n, self.n_bytes * n, self.space_bytes * n)
-        return Work(*amounts, self.knows_flops, self.knows_bytes)
+        scaled = self.scaled_flops * n if len(self.scaled_flops) else self.scaled_flops
+        return Work(*amounts, self.knows_flops, self.knows_bytes, scaled)
 
     def taken(self, rows: npt.NDArray[np.intp]) -> Work:
         """The work of some of the operations."""
         amounts = (self.flops[rows], self.model_flops[rows], self.n_bytes[rows], self.space_bytes[:, rows])
-        return Work(*amounts, self.knows_flops[rows], self.knows_bytes[rows])
+        scaled = self.scaled_flops[rows] if len(self.scaled_flops) else self.scaled_flops
+        return Work(*amounts, self.knows_flops[rows], self.knows_bytes[rows], scaled)
 
     def kept(self, mask: npt.NDArray[np.bool_]) -> Work:
         """The work of the operations in the mask."""
@@ -68,6 +79,8 @@ def join_work(parts: Iterable[Work]) -> Work:
     joined: dict[str, Any] = {
         key: np.concatenate([getattr(part, key) for part in given], axis=-1) for key in COLUMNS
     }
+    if any(len(part.scaled_flops) for part in given):
+        joined["scaled_flops"] = np.concatenate([part.roof_flops for part in given])
     return Work(**joined)
 
 
@@ -95,6 +108,7 @@ def summed_work(work: Work, key: npt.NDArray[np.integer], n: int, counted: Bools
         total(work.n_bytes, bytes_weight),
         np.array([total(row, bytes_weight) for row in work.space_bytes]).reshape(len(SPACES), n),
         total(np.ones(len(weight)), flops_weight) > 0, total(np.ones(len(weight)), bytes_weight) > 0,
+        total(work.scaled_flops, flops_weight) if len(work.scaled_flops) else work.scaled_flops,
     )  # fmt: skip
 
 

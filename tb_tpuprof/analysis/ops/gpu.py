@@ -10,11 +10,12 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.events.hlo_links import instruction_name
 from tb_tpuprof.analysis.events.hlo_names import Instruction, Instructions
 from tb_tpuprof.analysis.events.hlo_op_texts import hlo_op_texts
-from tb_tpuprof.analysis.events.kernel_names import short_name
+from tb_tpuprof.analysis.events.kernel_names import short_name, uses_tensor_cores
 from tb_tpuprof.analysis.events.names import UNKNOWN, is_graph_launch, parse_op
 from tb_tpuprof.analysis.events.planes import DERIVED_OPS, line_events, planes
 from tb_tpuprof.analysis.events.stat_rows import first_ints, values_at
 from tb_tpuprof.analysis.kernels.rows import is_transfer, kernel_mask
+from tb_tpuprof.analysis.ops.details import Details
 from tb_tpuprof.analysis.ops.metrics import (
     IDLE,
     NO_OPERATION,
@@ -25,6 +26,7 @@ from tb_tpuprof.analysis.ops.metrics import (
     sum_by,
     sum_occurrences,
 )
+from tb_tpuprof.analysis.pytorch.kernels import kernel_work, records_inputs
 from tb_tpuprof.analysis.steps.gpu import stream_events
 from tb_tpuprof.analysis.steps.grouping import eager_ops, groups
 from tb_tpuprof.trace.trace import Trace
@@ -44,11 +46,18 @@ def gpu_ops(trace: Trace) -> OpMetrics:
     rows contain the time of all kernels. Copies count under the operation that they name, if any. The span of
     a GPU is the time from its first event's start to its last one's end.
     """
+    return gpu_ops_by(trace, None)
+
+
+def gpu_ops_by(trace: Trace, details: Details | None) -> OpMetrics:
+    """The same, with a row for each of the details that calls of a framework operation have."""
     programs: dict[int, Instructions] = {}
-    return add_up([_ops_of(trace, plane, programs) for plane in planes(trace).gpus])
+    return add_up([_ops_of(trace, plane, programs, details) for plane in planes(trace).gpus])
 
 
-def _ops_of(trace: Trace, plane: int, programs: dict[int, Instructions]) -> OpMetrics:
+def _ops_of(
+    trace: Trace, plane: int, programs: dict[int, Instructions], details: Details | None
+) -> OpMetrics:
     rows = stream_events(trace, plane)
     if not len(rows):
         return no_ops()
@@ -59,7 +68,7 @@ def _ops_of(trace: Trace, plane: int, programs: dict[int, Instructions]) -> OpMe
     program = values_at(rows, *first_ints(trace, "program_id"), -1)
     with_hlo, with_name = hlo_op >= 0, (hlo_op < 0) & (framework_op >= 0)
     parts = [_hlo_ops(trace, rows[with_hlo], hlo_op[with_hlo], program[with_hlo], programs)]
-    parts.append(_framework_ops(trace, rows[with_name], framework_op[with_name]))
+    parts.append(_framework_ops(trace, rows[with_name], framework_op[with_name], details))
     without = rows[~with_hlo & ~with_name]
     derived, unattributed = _derived_ops(trace, plane, without[kernel_mask(trace)[without]])
     parts += [derived, _unattributed_ops(trace, unattributed)]
@@ -118,6 +127,7 @@ def _hlo_ops(
         type=tuple(detail.opcode for detail in details),
         program=tuple(max(0, int(pairs[i][0])) for i in pair_rows),
         provenance=tuple(_with_colon(detail.op_name) for detail in details),
+        tensor_core_ps=_tensor_core_ps(trace, rows, op, len(pairs)),
     )
 
 
@@ -139,7 +149,7 @@ def _with_colon(op_name: str) -> str:
     return op_name if not op_name or ":" in op_name else f"{op_name}:"
 
 
-def _framework_ops(trace: Trace, rows: Rows, text: Int64s) -> OpMetrics:
+def _framework_ops(trace: Trace, rows: Rows, text: Int64s, details: Details | None) -> OpMetrics:
     """Kernels that name a framework operation: one row per operation and kernel; all kernels of graph
     launches share one row.
     """
@@ -149,13 +159,14 @@ def _framework_ops(trace: Trace, rows: Rows, text: Int64s) -> OpMetrics:
     graphs = [i for i in np.unique(text).tolist() if is_graph_launch(trace.strings[i])]
     of_graph = np.isin(text, graphs) & kernel_mask(trace)[rows]
     name_id[of_graph] = -1
-    pairs, op = np.unique(np.column_stack((text, name_id)), axis=0, return_inverse=True)
+    detail = details.code[rows].astype(np.int64) if details else np.full(len(rows), -1, np.int64)
+    keys, op = np.unique(np.column_stack((text, name_id, detail)), axis=0, return_inverse=True)
     op = op.reshape(-1)
-    full = [trace.strings[pair[0]] for pair in pairs.tolist()]
+    full = [trace.strings[key[0]] for key in keys.tolist()]
     parsed = [parse_op(name) for name in full]
     names = [
         (op.name if kernel < 0 else f"{op.name}/{trace.strings[kernel]}", op.type)
-        for op, (_, kernel) in zip(parsed, pairs.tolist(), strict=True)
+        for op, kernel in zip(parsed, keys[:, 1].tolist(), strict=True)
     ]
     # An occurrence is one kernel; for a graph, one launch, identified by its correlation id.
     launch = np.where(
@@ -166,7 +177,41 @@ def _framework_ops(trace: Trace, rows: Rows, text: Int64s) -> OpMetrics:
     )
     duration = sum_by(occurrence.reshape(-1), trace.events["duration_ps"][rows], len(first))
     ops = sum_occurrences(names, Occurrences(op[first], duration, duration, eager_ops(trace)[rows[first]]), 0)
-    return replace(ops, provenance=tuple(full))
+    ops = replace(
+        ops,
+        provenance=tuple(full),
+        tensor_core_ps=_tensor_core_ps(trace, rows, op, len(keys)),
+        details=details.of(keys[:, 2]) if details else (),
+    )
+    return _with_inputs_work(trace, ops, rows, op) if records_inputs(trace) else ops
+
+
+def _with_inputs_work(trace: Trace, ops: OpMetrics, rows: Rows, op: Int64s) -> OpMetrics:
+    """`ops` with the work that the inputs of PyTorch's operators determine; unknown for an operation if that
+    of any of its kernels (event rows; `op`: their rows of `ops`) is. Fills and copies beside the kernels of a
+    call add nothing: its work is that of the kernels.
+    """
+    work = kernel_work(trace)
+    beside = np.isin(values_at(rows, *first_ints(trace, "launched_by"), -1), work.call)
+    missing = np.where(beside & ~kernel_mask(trace)[rows], 0.0, np.nan)
+    place = np.minimum(np.searchsorted(work.rows, rows), max(len(work) - 1, 0))
+    is_known = work.rows[place] == rows if len(work) else np.zeros(len(rows), np.bool_)
+    flops, n_bytes, roof_flops = (
+        np.bincount(op, np.where(is_known, values[place], missing), len(ops)).astype(np.float64)
+        if len(work)
+        else np.full(len(ops), np.nan)
+        for values in (work.flops, work.n_bytes, work.roof_flops)
+    )
+    return replace(ops, flops=flops, model_flops=flops, n_bytes=n_bytes, roof_flops=roof_flops)
+
+
+def _tensor_core_ps(trace: Trace, rows: Rows, op: Int64s, n: int) -> npt.NDArray[np.float64]:
+    """Time in ps of the kernels (event rows) of each of n operations that run on tensor cores."""
+    metadata, code = np.unique(trace.events["metadata"][rows], return_inverse=True)
+    names = trace.metadata["name"][metadata].tolist()
+    uses = np.array([uses_tensor_cores(trace.strings.get(name)) for name in names], np.bool_)
+    duration = np.where(uses[code.reshape(-1)], trace.events["duration_ps"][rows], 0)
+    return sum_by(op, duration, n).astype(np.float64)
 
 
 def _derived_ops(trace: Trace, plane: int, kernels: Rows) -> tuple[OpMetrics, Rows]:
@@ -203,7 +248,8 @@ def _derived_ops(trace: Trace, plane: int, kernels: Rows) -> tuple[OpMetrics, Ro
     derived = sum_occurrences(
         names, Occurrences(op.reshape(-1), total, total, eager_ops(trace)[rows[first]]), 0
     )
-    return replace(derived, provenance=derived.name), kernels[~is_inside]
+    on_tensor_cores = _tensor_core_ps(trace, rows, op.reshape(-1)[occurrence.reshape(-1)], len(names))
+    return replace(derived, provenance=derived.name, tensor_core_ps=on_tensor_cores), kernels[~is_inside]
 
 
 def _unattributed_ops(trace: Trace, kernels: Rows) -> OpMetrics:
@@ -217,8 +263,7 @@ def _unattributed_ops(trace: Trace, kernels: Rows) -> OpMetrics:
     row_of_name = np.array(
         [rows.setdefault(short_name(trace.strings.get(i)), len(rows)) for i in name_id.tolist()], np.int64
     )
-    duration = trace.events["duration_ps"][kernels]
-    occurrences = Occurrences(
-        row_of_name[name_code.reshape(-1)], duration, duration, np.zeros(len(kernels), np.bool_)
-    )
-    return sum_occurrences([(name, NO_OPERATION) for name in rows], occurrences, 0)
+    duration, op = trace.events["duration_ps"][kernels], row_of_name[name_code.reshape(-1)]
+    occurrences = Occurrences(op, duration, duration, np.zeros(len(kernels), np.bool_))
+    ops = sum_occurrences([(name, NO_OPERATION) for name in rows], occurrences, 0)
+    return replace(ops, tensor_core_ps=_tensor_core_ps(trace, kernels, op, len(rows)))

@@ -103,7 +103,7 @@ class HloOps:
     `thread_ps`: for XLA:CPU, the time that all threads together worked on the operation, -1 if unknown.
 
     `span_ps`: profiled time of all `n_devices` devices together. `programs`: titles by id. `kind`: TPU, GPU
-    or CPU.
+    or CPU. `has_hlo`: False for PyTorch's operators, which no compiler describes.
     """
 
     program: Int64s
@@ -130,6 +130,7 @@ class HloOps:
     kind: str
     programs: dict[int, str] = field(default_factory=dict)
     unreadable: dict[int, str] = field(default_factory=dict)
+    has_hlo: bool = True
 
     def __len__(self) -> int:
         return len(self.program)

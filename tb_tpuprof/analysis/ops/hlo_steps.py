@@ -12,11 +12,12 @@ from tb_tpuprof.analysis.events.hlo_links import hlo_links
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.hlo.work import Work, join_work, summed_work
+from tb_tpuprof.analysis.ops.device_ops import device_ops
 from tb_tpuprof.analysis.ops.gpu import first_of_runs
-from tb_tpuprof.analysis.ops.hlo import hlo_ops
 from tb_tpuprof.analysis.ops.hlo_record import TRANSFERS, HloOps
 from tb_tpuprof.analysis.ops.hlo_tpu import tpu_occurrences
 from tb_tpuprof.analysis.ops.metrics import sum_by
+from tb_tpuprof.analysis.ops.torch_ops import torch_ops
 from tb_tpuprof.analysis.steps.gpu import stream_events
 from tb_tpuprof.analysis.steps.grouping import groups
 from tb_tpuprof.analysis.steps.steps import steps as trace_steps
@@ -55,7 +56,7 @@ def step_work(trace: Trace) -> StepWork:
     """Work of each step of one host: the occurrences of its operations times the work of one occurrence.
     Containers do no work themselves.
     """
-    steps, ops = trace_steps(trace), hlo_ops(trace)
+    steps, ops = trace_steps(trace), device_ops(trace)
     if not len(steps):
         return StepWork((), _NONE, _NONE, ops.work.taken(np.empty(0, np.intp)))
     rows, op, time_ps = occurrences(trace, ops)
@@ -89,7 +90,10 @@ def sum_step_work(parts: Sequence[StepWork], rows: Sequence[slice]) -> StepWork:
 
 
 def occurrences(trace: Trace, ops: HloOps) -> tuple[npt.NDArray[np.intp], Int64s, Int64s]:
-    """First event, operation and time in ps of each occurrence, as `hlo_ops` counts them."""
+    """First event, operation and time in ps of each occurrence, as `device_ops` counts them."""
+    if not ops.has_hlo:
+        calls = torch_ops(trace)
+        return calls.event.astype(np.intp), calls.op, calls.time_ps
     if ops.kind == "TPU":
         tpu_events, op = tpu_occurrences(trace)
         return tpu_events, op, trace.events["duration_ps"][tpu_events]

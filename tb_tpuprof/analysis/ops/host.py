@@ -4,7 +4,7 @@ XLA:CPU operations.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,9 @@ from tb_tpuprof.analysis.events.nesting import nest_rows
 from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.events.stat_rows import events_of, metadata_named
 from tb_tpuprof.analysis.memory.events import ALLOCATION, DEALLOCATION
+from tb_tpuprof.analysis.ops.details import Details
 from tb_tpuprof.analysis.ops.metrics import Occurrences, OpMetrics, no_ops, sum_occurrences
+from tb_tpuprof.analysis.pytorch.kernels import call_work, operator_calls, records_inputs
 from tb_tpuprof.analysis.steps.grouping import eager_ops
 from tb_tpuprof.trace.trace import Trace
 
@@ -89,6 +91,11 @@ def host_ops(trace: Trace) -> OpMetrics:
     lines of the time from the first operation's start to the last one's end; XLA:CPU operations run on shared
     threads, so theirs is the sum over devices.
     """
+    return host_ops_by(trace, None)
+
+
+def host_ops_by(trace: Trace, details: Details | None) -> OpMetrics:
+    """The same, with a row for each of the details that calls of an operation have."""
     names = Names()
     executions = _executions(trace, names)
     if not len(executions.rows):
@@ -107,12 +114,36 @@ def host_ops(trace: Trace) -> OpMetrics:
         names.can_be_eager, np.bool_
     )[executions.op]
     # An operation of a function and an eager one that have the same name are two rows.
-    occurrences = Occurrences(executions.op + len(names.rows) * is_eager, duration, self_ps, is_eager)
-    return sum_occurrences(
-        names.of_functions() + names.of_eager_runs(executions),
-        occurrences,
-        _span_ps(trace, rows[~is_run]) + runs.span_ps,
+    op = executions.op + len(names.rows) * is_eager
+    titles = names.of_functions() + names.of_eager_runs(executions)
+    span_ps = _span_ps(trace, rows[~is_run]) + runs.span_ps
+    code = details.code[rows] if details else np.full(len(rows), -1, np.int32)
+    pairs, row = np.unique(np.column_stack((op, code)), axis=0, return_inverse=True)
+    row = row.reshape(-1).astype(np.int64)
+    ops = sum_occurrences(
+        [titles[i] for i in pairs[:, 0].tolist()], Occurrences(row, duration, self_ps, is_eager), span_ps
     )
+    ops = replace(ops, details=details.of(pairs[:, 1]) if details else ())
+    return _with_inputs_work(trace, ops, rows, row) if _computes_on_host(trace) else ops
+
+
+def _computes_on_host(trace: Trace) -> bool:
+    """Whether PyTorch's operators ran on the host, and the file has their inputs."""
+    return not planes(trace).gpus and records_inputs(trace)
+
+
+def _with_inputs_work(
+    trace: Trace, ops: OpMetrics, rows: npt.NDArray[np.intp], op: npt.NDArray[np.int64]
+) -> OpMetrics:
+    """`ops` with the work that the inputs of PyTorch's operators determine; unknown for an operation if that
+    of any of its calls (events; `op`: their rows of `ops`) is.
+    """
+    calls, kind = operator_calls(trace, rows.astype(np.int64))
+    flops, n_bytes = (
+        np.bincount(op, values, len(ops)).astype(np.float64)
+        for values in call_work(trace, rows.astype(np.int64), calls, kind)
+    )
+    return replace(ops, flops=flops, model_flops=flops, n_bytes=n_bytes)
 
 
 def _executions(trace: Trace, names: Names) -> _Executions:

@@ -15,6 +15,7 @@ from tb_tpuprof.analysis.events.names import parse_op
 Int64s = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 IDLE = "IDLE"
+_AMOUNTS = ("flops", "model_flops", "n_bytes", "roof_flops", "tensor_core_ps")
 NO_OPERATION = "(no operation)"  # the type of kernels that no operation is known to have launched
 
 
@@ -28,9 +29,12 @@ class OpMetrics:
     nested operations.
 
     `flops`, `model_flops`, `n_bytes`: work of all occurrences, NaN (or no column at all) where unknown.
-    `provenance`: the framework's name of the operation that a compiler's operation came from. `span_ps`: from
-    the first operation to the last, summed over the lines (of hosts) or devices that the operations ran on;
-    the rest of it, beyond their self times, is idle.
+    `roof_flops`: FLOPs × the peak rate at 16 bits ÷ the peak rate at the precision of their operands; no
+    column: as `flops`. `tensor_core_ps`: self time in kernels that run on tensor cores. `details`: if rows
+    are told apart by more than their names, texts that do so (see `details`); else no column. `provenance`:
+    the framework's name of the operation that a compiler's operation came from. `span_ps`: from the first
+    operation to the last, summed over the lines (of hosts) or devices that the operations ran on; the rest of
+    it, beyond their self times, is idle.
     """
 
     name: tuple[str, ...]
@@ -45,6 +49,9 @@ class OpMetrics:
     flops: Floats = field(default_factory=_no_floats)
     model_flops: Floats = field(default_factory=_no_floats)
     n_bytes: Floats = field(default_factory=_no_floats)
+    roof_flops: Floats = field(default_factory=_no_floats)
+    tensor_core_ps: Floats = field(default_factory=_no_floats)
+    details: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.name)
@@ -60,6 +67,13 @@ class OpMetrics:
         twice.
         """
         return max(0, self.span_ps - self.busy_ps)
+
+    def amounts(self, name: str) -> Floats:
+        """A column of work, NaN in all rows if there is none; `flops` in place of missing `roof_flops`."""
+        values: Floats = getattr(self, name)
+        if len(values) == len(self):
+            return values
+        return self.amounts("flops") if name == "roof_flops" else np.full(len(self), np.nan)
 
 
 def no_ops() -> OpMetrics:
@@ -120,9 +134,11 @@ def add_up(parts: Iterable[OpMetrics]) -> OpMetrics:
     non_empty = [part for part in parts if len(part) or part.span_ps]
     if len(non_empty) <= 1:
         return non_empty[0] if non_empty else no_ops()
-    rows: dict[tuple[int, str, bool], int] = {}
+    rows: dict[tuple[int, str, bool, str], int] = {}
     keys = (
-        key for part in non_empty for key in zip(part.program, part.name, part.is_eager.tolist(), strict=True)
+        key
+        for part in non_empty
+        for key in zip(part.program, part.name, part.is_eager.tolist(), _details(part), strict=True)
     )
     row_of = np.array([rows.setdefault(key, len(rows)) for key in keys], np.int64)
     types, provenances = [""] * len(rows), [""] * len(rows)
@@ -133,18 +149,15 @@ def add_up(parts: Iterable[OpMetrics]) -> OpMetrics:
     count, time_ps, self_ps = (
         _joined(non_empty, row_of, name, len(rows)) for name in ("n_occurrences", "time_ps", "self_ps")
     )
-    work = [
-        np.concatenate([getattr(part, name) for part in non_empty])
-        for name in ("flops", "model_flops", "n_bytes")
-    ]
-    flops, model_flops, n_bytes = (
-        np.bincount(row_of, values, len(rows)).astype(np.float64) for values in work
-    )
+    work = {
+        name: _summed(row_of, np.concatenate([part.amounts(name) for part in non_empty]), len(rows))
+        for name in _AMOUNTS
+    }
     is_eager = (
         np.bincount(row_of[np.concatenate([part.is_eager for part in non_empty])], minlength=len(rows)) > 0
     )
     span_ps = sum(part.span_ps for part in non_empty)
-    programs, names = tuple(program for program, *_ in rows), tuple(name for _, name, _ in rows)
+    programs, names = tuple(program for program, *_ in rows), tuple(name for _, name, *_ in rows)
     return OpMetrics(
         names,
         tuple(types),
@@ -155,14 +168,23 @@ def add_up(parts: Iterable[OpMetrics]) -> OpMetrics:
         span_ps,
         programs,
         tuple(provenances),
-        flops,
-        model_flops,
-        n_bytes,
+        details=tuple(detail for *_, detail in rows) if any(part.details for part in non_empty) else (),
+        **work,
     )
+
+
+def _details(ops: OpMetrics) -> tuple[str, ...]:
+    return ops.details or ("",) * len(ops)
 
 
 def _joined(parts: list[OpMetrics], row_of: Int64s, name: str, n: int) -> Int64s:
     return sum_by(row_of, np.concatenate([getattr(part, name) for part in parts]), n)
+
+
+def _summed(row_of: Int64s, values: Floats, n: int) -> Floats:
+    """Sums of work; unknown where any part is."""
+    total: Floats = np.bincount(row_of, values, n).astype(np.float64)
+    return total
 
 
 def by_framework_op(ops: OpMetrics) -> OpMetrics:
@@ -172,23 +194,21 @@ def by_framework_op(ops: OpMetrics) -> OpMetrics:
     parts. An operation without provenance keeps its own name, with the type `Unknown`, or `(no operation)`
     where it is known to have none: then it stays a separate row, even if an operation has the same name.
     """
-    rows: dict[tuple[str, bool], int] = {}
+    rows: dict[tuple[str, bool, str], int] = {}
     types: list[str] = []
     row_of = np.empty(len(ops), np.int64)
-    for i, (name, type_, provenance) in enumerate(zip(ops.name, ops.type, ops.provenance, strict=True)):
+    columns = zip(ops.name, ops.type, ops.provenance, _details(ops), strict=True)
+    for i, (name, type_, provenance, detail) in enumerate(columns):
         op = parse_op(provenance) if provenance else None
-        row = row_of[i] = rows.setdefault((op.name if op else name, type_ == NO_OPERATION), len(rows))
+        row = row_of[i] = rows.setdefault((op.name if op else name, type_ == NO_OPERATION, detail), len(rows))
         if row == len(types):
             types.append((op.type if op else NO_OPERATION if type_ == NO_OPERATION else "") or "Unknown")
     n = len(rows)
     most = np.zeros(n, np.int64)
     np.maximum.at(most, row_of, ops.n_occurrences)
-    flops, model_flops, n_bytes = (
-        np.bincount(row_of, values, n).astype(np.float64)
-        for values in (ops.flops, ops.model_flops, ops.n_bytes)
-    )
+    work = {name: _summed(row_of, ops.amounts(name), n) for name in _AMOUNTS}
     return OpMetrics(
-        tuple(name for name, _ in rows),
+        tuple(name for name, *_ in rows),
         tuple(types),
         most,
         sum_by(row_of, ops.time_ps, n),
@@ -197,7 +217,6 @@ def by_framework_op(ops: OpMetrics) -> OpMetrics:
         ops.span_ps,
         (0,) * n,
         ("",) * n,
-        flops,
-        model_flops,
-        n_bytes,
+        details=tuple(detail for *_, detail in rows) if ops.details else (),
+        **work,
     )

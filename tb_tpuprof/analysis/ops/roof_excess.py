@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tb_tpuprof.analysis.events.memo import once
-from tb_tpuprof.analysis.ops.hlo import hlo_ops
+from tb_tpuprof.analysis.ops.device_ops import device_ops
 from tb_tpuprof.analysis.ops.hlo_record import HloOps
 from tb_tpuprof.analysis.ops.roofline import RESOURCES, Roofs, rates, roofs
 from tb_tpuprof.analysis.steps.diagnostics import Notice
@@ -38,10 +38,10 @@ class Excess:
 
 @once
 def roof_excesses(trace: Trace) -> tuple[Excess, ...]:
-    """Operations of one host above LIMIT of a peak, the largest excess first. Empty if nothing names an HLO
-    operation.
+    """Operations of one host above LIMIT of a peak, the largest excess first. Empty if no
+    operation's work is known.
     """
-    return excesses(hlo_ops(trace), roofs(trace))
+    return excesses(device_ops(trace), roofs(trace))
 
 
 def excesses(ops: HloOps, peaks: Roofs) -> tuple[Excess, ...]:
@@ -96,7 +96,7 @@ def _reason(worst: Excess, peaks: Roofs) -> str:
     source = f" (source: {peaks.short_sources[0 if is_compute else 1]})"
     if is_compute:
         return (
-            "Likely reason: the device ran above its rated clock, its FLOPs are fewer than counted, or "
-            f"the peak is too low{source}."
+            "Likely reason: the device ran above its rated clock, its FLOPs are fewer than counted (those of "
+            f"Winograd convolutions are), or the peak is too low{source}."
         )
     return f"Likely reason: a cache served part of the bytes, or the peak is too low{source}."

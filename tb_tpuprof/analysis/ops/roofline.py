@@ -115,7 +115,9 @@ class Rates:
 
     @property
     def optimal_flops_per_s(self) -> Floats:
-        """FLOP rate at which the limiting resource would reach its peak: rate / efficiency."""
+        """FLOP rate at which the limiting resource would reach its peak: rate / efficiency. For operands of
+        another precision than the peak's, the peak is that of their precision.
+        """
         return ratio(self.flops_per_s, self.efficiency)
 
     def nearest_text(self, row: int) -> str:
@@ -178,7 +180,8 @@ def rates(work: Work, time_ps: Int64s, peaks: Roofs) -> Rates:
     n_bytes_known = np.where(work.knows_bytes, work.n_bytes, 0.0)
     space_bytes = np.where(work.knows_bytes, work.space_bytes, 0.0)
     space_intensity = ratio(np.broadcast_to(flops_or_nan, work.space_bytes.shape), space_bytes)
-    flops_fraction = flops / peaks.flops_per_s if peaks.flops_per_s else np.full(len(flops), np.nan)
+    roof_rate = ratio(work.roof_flops, seconds)
+    flops_fraction = roof_rate / peaks.flops_per_s if peaks.flops_per_s else np.full(len(flops), np.nan)
     peak_bytes_per_s = np.array(peaks.bytes_per_s)[:, None]
     space_fraction = np.where(
         peak_bytes_per_s > 0, space / np.where(peak_bytes_per_s > 0, peak_bytes_per_s, 1), np.nan

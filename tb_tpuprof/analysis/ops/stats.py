@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.planes import planes
-from tb_tpuprof.analysis.ops.gpu import gpu_ops
+from tb_tpuprof.analysis.ops.details import Details, call_stacks, input_shapes, with_hlo_shapes
+from tb_tpuprof.analysis.ops.gpu import gpu_ops, gpu_ops_by
 from tb_tpuprof.analysis.ops.gpu_work import with_work
-from tb_tpuprof.analysis.ops.host import host_ops
+from tb_tpuprof.analysis.ops.host import host_ops, host_ops_by
 from tb_tpuprof.analysis.ops.metrics import OpMetrics, add_up, by_framework_op, no_ops
 from tb_tpuprof.analysis.ops.tpu import tpu_ops
 from tb_tpuprof.trace.trace import Trace
@@ -38,6 +39,28 @@ def op_stats(trace: Trace) -> OpStats:
         else no_ops()
     )
     return OpStats(host_ops(trace), compiled, by_framework_op(compiled))
+
+
+@once
+def op_stats_by_shape(trace: Trace) -> OpStats:
+    """Operations, those with inputs of different sizes apart."""
+    details, stats = input_shapes(trace), op_stats(trace)
+    if details.texts:
+        return _by(trace, details)
+    compiled = with_hlo_shapes(trace, stats.compiled)
+    return OpStats(stats.host, compiled, by_framework_op(compiled))
+
+
+@once
+def op_stats_by_stack(trace: Trace) -> OpStats:
+    """Operations, those called by different Python functions apart."""
+    details = call_stacks(trace)
+    return _by(trace, details) if details.texts else op_stats(trace)
+
+
+def _by(trace: Trace, details: Details) -> OpStats:
+    compiled = gpu_ops_by(trace, details) if planes(trace).hardware == "GPU" else no_ops()
+    return OpStats(host_ops_by(trace, details), compiled, by_framework_op(compiled))
 
 
 def sum_op_stats(parts: Sequence[OpStats]) -> OpStats:

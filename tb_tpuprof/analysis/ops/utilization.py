@@ -20,7 +20,7 @@ from tb_tpuprof.analysis.events.planes import (
     lines_named,
     planes,
 )
-from tb_tpuprof.analysis.ops.hlo import hlo_ops
+from tb_tpuprof.analysis.ops.device_ops import device_ops
 from tb_tpuprof.analysis.ops.metrics import OpMetrics
 from tb_tpuprof.analysis.ops.roofline import total_work
 from tb_tpuprof.analysis.ops.stats import op_stats
@@ -53,6 +53,7 @@ class Utilization:
     `busy_ps` of `chip_ps`: time that chips were on duty, and their profiled time (0: unknown, as on GPUs).
     `flops` and `hbm_bytes`: work done in `device_ps`, the profiled time of all devices (TPU: cores).
     `max_flops` and `max_bytes`: the most that their peaks allow in that time, 0 if no peak is known.
+    `roof_flops`: FLOPs × the peak ÷ the peak at the precision of the operands (see `Work`), 0: as `flops`.
     """
 
     busy_ps: int = 0
@@ -62,6 +63,7 @@ class Utilization:
     hbm_bytes: float = 0.0
     max_flops: float = 0.0
     max_bytes: float = 0.0
+    roof_flops: float = 0.0
 
     @property
     def duty_cycle(self) -> float | None:
@@ -76,10 +78,10 @@ class Utilization:
 
     @property
     def flops_fraction(self) -> float | None:
-        """FLOPs done / FLOPs that the peak allows in the profiled time, including idle time; None without a
-        peak or FLOPs.
+        """FLOPs done / FLOPs that the peak allows in the profiled time, including idle time, each at the
+        precision of its operands; None without a peak or FLOPs.
         """
-        return self.flops / self.max_flops if self.max_flops and self.flops else None
+        return (self.roof_flops or self.flops) / self.max_flops if self.max_flops and self.flops else None
 
     @property
     def bandwidth_fraction(self) -> float | None:
@@ -111,28 +113,30 @@ class Utilization:
 @once
 def utilization(trace: Trace) -> Utilization:
     """Utilization of one host's accelerators. On GPUs the work is known only for compiled programs whose HLO
-    is in the trace.
+    is in the trace, and for PyTorch's operators whose inputs are.
     """
     machine, ops = hardware(trace), op_stats(trace).compiled
     if machine.kind == "TPU":
-        return _utilization_of(machine, ops.span_ps, *_work(trace), _duty(trace))
+        return _utilization_of(machine, ops.span_ps, _work(trace), _duty(trace))
     if machine.kind == "GPU":
         return _utilization_of(
-            machine, ops.span_ps, *(_work(trace) if np.nansum(ops.n_bytes) else (0.0, 0.0)), (0, 0)
+            machine, ops.span_ps, _work(trace) if _has_work(ops) else (0.0, 0.0, 0.0), (0, 0)
         )
     return Utilization()
 
 
 def sum_utilization(parts: Sequence[Utilization]) -> Utilization:
     """The sum of several hosts."""
-    names = ("busy_ps", "chip_ps", "device_ps", "flops", "hbm_bytes", "max_flops", "max_bytes")
+    names = ("busy_ps", "chip_ps", "device_ps", "flops", "hbm_bytes", "max_flops", "max_bytes", "roof_flops")
     return Utilization(*(sum(getattr(part, name) for part in parts) for name in names))
 
 
 def _utilization_of(
-    machine: Hardware, device_ps: int, flops: float, hbm_bytes: float, duty: tuple[int, int]
+    machine: Hardware, device_ps: int, work: tuple[float, float, float], duty: tuple[int, int]
 ) -> Utilization:
+    """The utilization by `work` (see `_work`) and time on duty and profiled time of the chips."""
     seconds = device_ps / 1e12
+    flops, hbm_bytes, roof_flops = work
     return Utilization(
         *duty,
         device_ps,
@@ -140,14 +144,19 @@ def _utilization_of(
         hbm_bytes,
         machine.peak_flops_per_s * seconds,
         machine.peak_hbm_bytes_per_s * seconds,
+        roof_flops,
     )
 
 
-def _work(trace: Trace) -> tuple[float, float]:
-    """FLOPs and HBM bytes of all compiled operations whose work is known, as on the roofline page."""
-    ops = hlo_ops(trace)
+def _has_work(ops: OpMetrics) -> bool:
+    return bool(np.nansum(ops.amounts("n_bytes")) or np.nansum(ops.amounts("flops")))
+
+
+def _work(trace: Trace) -> tuple[float, float, float]:
+    """FLOPs, HBM bytes and `roof_flops` of all operations with known work, as on the roofline page."""
+    ops = device_ops(trace)
     total = total_work(ops.work, ~(ops.is_container | ops.is_sparse))
-    return float(total.flops[0]), float(total.space_bytes[0, 0])
+    return float(total.flops[0]), float(total.space_bytes[0, 0]), float(total.roof_flops[0])
 
 
 def _core_of(name: str, core_named: Mapping[str, int], default: int) -> int:

@@ -76,6 +76,11 @@ KINETO_ARGUMENTS = (
     "Global rank start",
     "Global rank stride",
     "Seq",
+    "Input Dims",
+    "Input dims",
+    "Input type",
+    "Concrete Inputs",
+    "Call stack",
 )
 HOT = tuple(
     dict.fromkeys(

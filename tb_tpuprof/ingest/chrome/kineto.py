@@ -3,6 +3,7 @@ kernel details.
 
     cudaLaunchKernel "correlation" 9 ┄ kernel "correlation" 9    both: correlation_id 9; kernel: tf_op = the
                                                                  operator around the launch
+                                                                 launched_by = its row
     ProfilerStep#3   ▏──────────▏                                _r 1, step_num 3; the outermost events that
     backward thread    ▏─▏ ▏──▏                                  start inside it on other threads are its
                                                                  consumers (_ct, _c)
@@ -18,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.ingest.chrome.events import RawEvents
+from tb_tpuprof.ingest.chrome.kineto_inputs import input_columns
 from tb_tpuprof.ingest.chrome.kineto_launches import Roles, operations
 from tb_tpuprof.ingest.chrome.slices import ANNOTATION, DEVICE, SYNC, THREAD, Slices, hash_rows
 from tb_tpuprof.trace import schema
@@ -123,18 +125,15 @@ def stats_of(
         & np.isin(slices.kind, (THREAD, DEVICE))
     )
     external = np.maximum(_numbers(raw, "External id", slices), _numbers(raw, "external id", slices))
-    operation = operations(
-        raw,
-        slices,
-        line,
-        _roles(raw, slices, slice_role, steps),
-        (external, np.where(has_launch, correlation, -1)),
-    )
+    roles = _roles(raw, slices, slice_role, steps)
+    operation = operations(raw, slices, line, roles, (external, np.where(has_launch, correlation, -1)))
     stats = [
         _stat("correlation_id", schema.INT, has_launch, correlation),
-        _stat("tf_op", schema.TEXT, operation >= 0, operation),
+        _stat("tf_op", schema.TEXT, operation.name >= 0, operation.name),
+        _stat("launched_by", schema.INT, operation.operator >= 0, operation.operator),
         _details(raw, slices, slice_role),
     ]
+    stats += [Stat(*columns) for columns in input_columns(raw, slices, np.flatnonzero(roles.operator))]
     if (steps >= 0).any():
         stats += [
             _stat("_r", schema.INT, steps >= 0, np.ones(len(steps), np.int64)),

@@ -16,6 +16,7 @@ states has no stat: it is unknown, not 0. Source of the names: PyTorch's `ParamC
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -56,6 +57,7 @@ _TEXTS = (
 )
 _MOST_READ = 50_000
 _MOST_RANKS = 1 << 16
+_MOST_GROUPS, _LONGEST_TEXT = 4096, 200
 
 
 @dataclass(frozen=True)
@@ -300,9 +302,27 @@ def _as_stats(raw: RawEvents, rows: Array, collectives: list[_Collective]) -> li
     return stats
 
 
+def _groups_text(entries: Any) -> str:
+    """The process groups in `pg_config` as JSON: name, description, backend, number of ranks (-1 unknown),
+    ranks; empty if there are none.
+    """
+    listed = []
+    for entry in entries[:_MOST_GROUPS] if isinstance(entries, list) else []:
+        if not isinstance(entry, dict):
+            continue
+        texts = [str(entry.get(key, ""))[:_LONGEST_TEXT] for key in ("pg_name", "pg_desc", "backend_config")]
+        size, ranks = entry.get("pg_size"), entry.get("ranks")
+        listed_ranks = ranks[:_MOST_RANKS] if isinstance(ranks, list) else []
+        texts[1] = "" if texts[1] == "undefined" else texts[1]
+        n_ranks = size if isinstance(size, int) and 0 < size < 2**31 else -1
+        is_complete = len(listed_ranks) == n_ranks and all(isinstance(rank, int) for rank in listed_ranks)
+        listed.append([*texts, n_ranks, listed_ranks if is_complete else []])
+    return json.dumps(listed) if listed else ""
+
+
 def job_stats(raw: RawEvents, n_planes: int) -> list[tuple[int, str, int, int, int]]:
-    """`distributedInfo` as stats of all planes: `comm_rank`, `comm_world_size`, `comm_backend`; without those
-    that the file lacks.
+    """`distributedInfo` as stats of all planes: `comm_rank`, `comm_world_size`, `comm_backend`; of the first
+    plane: `comm_groups`; without those that the file lacks.
     """
     info = raw.members.get("distributedInfo")
     if not isinstance(info, dict):
@@ -312,6 +332,9 @@ def job_stats(raw: RawEvents, n_planes: int) -> list[tuple[int, str, int, int, i
         value = info.get(member)
         if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31:
             stats += [(plane, stat_name, schema.INT, value, 0) for plane in range(n_planes)]
+    groups = _groups_text(info.get("pg_config"))
+    if groups and n_planes:
+        stats.append((0, "comm_groups", schema.TEXT, raw.texts.add(groups), 0))
     if isinstance(info.get("backend"), str):
         stats += [
             (plane, "comm_backend", schema.TEXT, raw.texts.add(info["backend"][:100]), 0)

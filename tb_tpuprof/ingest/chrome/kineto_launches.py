@@ -63,14 +63,23 @@ def operator_names(raw: RawEvents, slices: Slices, operator: Bools) -> Int64s:
     return name
 
 
+@dataclass(frozen=True)
+class Operations:
+    """Of each slice the name (a text) of its operation, and of each slice on a device the slice of the
+    operator that launched it; -1 for none.
+    """
+
+    name: Int64s
+    operator: Int64s
+
+
 def operations(
     raw: RawEvents, slices: Slices, line: Array, roles: Roles, ids: tuple[Int64s, Int64s]
-) -> Int64s:
-    """Name (a text) of the operation of each slice: of operators, and of what their launches run on devices;
-    -1 if there is none.
+) -> Operations:
+    """Operations of slices: of operators themselves, and of what their launches run on devices.
 
     `ids`: external id and correlation of each slice, 0 or less for none. Kernels of a CUDA or HIP graph
-    belong to its launch: `cudaGraphLaunch`, with the operator around it if there is one.
+    belong to its launch: they are named `cudaGraphLaunch`, with the operator around it if there is one.
     """
     external, correlation = ids
     name = operator_names(raw, slices, roles.operator)
@@ -96,7 +105,9 @@ def operations(
         np.flatnonzero(has_launch & (graph[launch_index] >= 0)) if len(launches) else np.empty(0, np.intp)
     )
     result[devices[of_graph]] = _graph_names(raw, graph[launch_index[of_graph]], result[devices[of_graph]])
-    return result
+    launched_by = np.full(len(name), -1, np.int64)
+    launched_by[devices] = operator
+    return Operations(result, launched_by)
 
 
 def _innermost(slices: Slices, line: Array, operators: Array, launches: Array) -> Int64s:

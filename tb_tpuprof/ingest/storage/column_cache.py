@@ -53,7 +53,7 @@ from tb_tpuprof.trace.strings import Strings
 from tb_tpuprof.trace.table import Table
 from tb_tpuprof.trace.trace import Trace, TraceInfo
 
-VERSION = 9
+VERSION = 10
 _MAGIC = b"TPUCOLS" + bytes([VERSION])
 _ALIGN = 64
 _CHUNK_BYTES = 8 * 2**20

@@ -52,7 +52,7 @@ HAS_TIME, HAS_DURATION, BINDS_ENCLOSING, LOCAL_ID, FLOW_IN, FLOW_OUT, HAS_ID, HA
     128,
 )
 KINDS = {"double": 2, "uint": 3, "int": 4, "text": 5, "bind": 9}
-MAX_ARRAY_TEXT = cython.declare(int64_t, 256)
+MAX_ARRAY_TEXT = cython.declare(int64_t, 4096)
 
 
 @cython.final

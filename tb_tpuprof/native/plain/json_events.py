@@ -39,7 +39,7 @@ COLUMNS = {
 }
 VALUE_COLUMNS = {"value": np.int64, "event": np.int32, "key": np.int32, "kind": np.int32}
 _FAR_US, _FAR_PS = 4 * 10**18, 2**61
-_MAX_ARRAY_TEXT = 256
+_MAX_ARRAY_TEXT = 4096
 _SPACE = re.compile(r"[ \t\r\n]*")
 _SPACE_OR_COMMA = re.compile(r"[ \t\r\n,]*")
 _TIME = re.compile(r"(-?)(\d+)(?:\.(\d*))?")
@@ -241,12 +241,8 @@ class _Reader:
         if isinstance(value, str):
             return TEXT, self.string(_raw(value))
         if isinstance(value, list):
-            text = json.dumps(value, separators=(",", ":"))
-            return (
-                (TEXT, self.string(text.replace('"', "").encode()))
-                if len(text) <= _MAX_ARRAY_TEXT
-                else (0, 0)
-            )
+            text = _written(value).encode("utf-8", "surrogateescape")
+            return (TEXT, self.string(text)) if len(text) <= _MAX_ARRAY_TEXT else (0, 0)
         return 0, 0
 
 

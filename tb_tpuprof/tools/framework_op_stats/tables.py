@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from tb_tpuprof.tools.op_times import TIMES
-from tb_tpuprof.tools.reasons import NO_BYTES, NO_FLOPS, NO_LIMIT, NO_WORK
+from tb_tpuprof.tools.reasons import NO_BYTES, NO_FLOPS, NO_FLOPS_OR_PEAK, NO_LIMIT, NO_WORK
 from tb_tpuprof.tools.shares import shares_spec
 from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, number, text
 from tb_tpuprof.tools.tiles import Tile, tiles
 
+NO_SHAPES = "the trace does not record the sizes of the operation's inputs"
+NO_STACK = "no Python function was recorded around the operation"
 OPS = TableSpec(
     "ops",
     "Operations",
@@ -22,6 +24,20 @@ OPS = TableSpec(
             "type", "Type", "The operation's kind, such as MatMul or Dataset, without the scope in its name"
         ),
         text("operation", "Operation", "The framework's name of the operation"),
+        text(
+            "input_shapes",
+            "Input shapes",
+            "Sizes of the operation's tensors; of a compiled operation, the shapes of operands and result",
+            is_optional=True,
+            unknown=NO_SHAPES,
+        ),
+        text(
+            "call_stack",
+            "Call stack",
+            "The Python functions that called the operation, the innermost first",
+            is_optional=True,
+            unknown=NO_STACK,
+        ),
         number(
             "n_occurrences",
             "Occurrences",
@@ -70,6 +86,15 @@ OPS = TableSpec(
             unknown=NO_FLOPS,
         ),
         number(
+            "compute_fraction",
+            "Of peak compute",
+            "fraction",
+            "FLOP rate compared with the device's peak; for PyTorch's operators with the peak at the "
+            "precision of their operands",
+            formula="FLOP rate ÷ peak FLOP rate",
+            unknown=NO_FLOPS_OR_PEAK,
+        ),
+        number(
             "memory_bandwidth_bytes_per_s",
             "Memory bandwidth",
             "bytes_per_s",
@@ -96,6 +121,14 @@ OPS = TableSpec(
             "Nearest limit",
             "The resource used closest to its peak, however far from it",
             unknown=NO_LIMIT,
+        ),
+        number(
+            "tensor_core_fraction",
+            "On tensor cores",
+            "fraction",
+            "Share of the operation's time on a GPU in kernels that run on tensor cores (AMD: matrix cores)",
+            formula="time of kernels on tensor cores ÷ self time",
+            unknown="the operation ran no kernel on a GPU",
         ),
         text("eager", "Mode", "Eager: the operation ran by itself, not inside a compiled or traced function"),
     ),

@@ -17,7 +17,13 @@ from tb_tpuprof.analysis.ops.gpu import transfer_ps
 from tb_tpuprof.analysis.ops.metrics import IDLE, NO_OPERATION, OpMetrics
 from tb_tpuprof.analysis.ops.roof_excess import excess_notices, roof_excesses
 from tb_tpuprof.analysis.ops.roofline import first_roofs, limit_text, roofs
-from tb_tpuprof.analysis.ops.stats import OpStats, op_stats, sum_op_stats
+from tb_tpuprof.analysis.ops.stats import (
+    OpStats,
+    op_stats,
+    op_stats_by_shape,
+    op_stats_by_stack,
+    sum_op_stats,
+)
 from tb_tpuprof.analysis.overview.facts import host_facts
 from tb_tpuprof.analysis.overview.summary import precompute
 from tb_tpuprof.analysis.steps.combine import sum_hardware
@@ -37,13 +43,26 @@ from tb_tpuprof.tools.framework_op_stats.tables import (
 )
 from tb_tpuprof.tools.payload import Diagnostic, NextStep, Payload, Scalar, Subject, Table, Verdict
 from tb_tpuprof.tools.shares import N_SLICES
-from tb_tpuprof.tools.spec import Filled, Number, TableSpec, fill_scalars
+from tb_tpuprof.tools.spec import Filled, Number, TableSpec, fill_scalars, known_texts
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import limits_of, with_limits
 from tb_tpuprof.units import format_fraction, format_time
 
 _OVERLAP = "operations overlap in time, so what is left of the span is not idle time"
 _STANDS_OUT = 0.1
+BY_OP, BY_SHAPE, BY_STACK = GROUPS = ("op", "shape", "stack")
+_ANALYSES = {BY_OP: op_stats, BY_SHAPE: op_stats_by_shape, BY_STACK: op_stats_by_stack}
+_DETAILS = {BY_SHAPE: "input_shapes", BY_STACK: "call_stack"}
+_NOT_RECORDED = {
+    BY_SHAPE: (
+        "The trace does not record the sizes of inputs, so operations are not grouped by them.",
+        "PyTorch: torch.profiler.profile(record_shapes=True). JAX: capture with the programs' HLO.",
+    ),
+    BY_STACK: (
+        "The trace records no Python functions around operations, so operations are not grouped by them.",
+        "PyTorch: torch.profiler.profile(with_stack=True). Other frameworks do not record them there.",
+    ),
+}
 Floats = npt.NDArray[np.float64]
 
 
@@ -59,7 +78,10 @@ class Side:
     self_ps: npt.NDArray[np.int64]
     flops: Floats
     n_bytes: Floats
+    roof_flops: Floats
+    tensor_core_ps: Floats
     is_eager: npt.NDArray[np.bool_]
+    details: tuple[str, ...]
 
     @property
     def share(self) -> Floats:
@@ -70,8 +92,10 @@ class Side:
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """Operations of one, several or all hosts together."""
-    session.map(precompute, hosts, op_stats, host_facts, roof_excesses, roofs, software, host_categories)
-    ops = sum_op_stats(session.map(op_stats, hosts))
+    group = str(params["group"])
+    analysis = _ANALYSES[group]
+    session.map(precompute, hosts, analysis, host_facts, roof_excesses, roofs, software, host_categories)
+    ops = sum_op_stats(session.map(analysis, hosts))
     machine = sum_hardware(session.map(hardware, hosts))
     notices = [notice for of_host in session.map(trace_notices, hosts) for notice in of_host]
     notices += excess_notices(
@@ -85,7 +109,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         session.run,
         hosts,
         {
-            "ops": ops_table(device, host, machine),
+            "ops": ops_table(device, host, machine, group),
             "device_by_type": _shares(DEVICE_BY_TYPE, device, device.type),
             "device_by_op": _shares(DEVICE_BY_OP, device, device.name),
             "host_by_type": _shares(HOST_BY_TYPE, host, host.type),
@@ -98,6 +122,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
             limits_of(session, hosts),
         ),
         tuple(Diagnostic(n.severity, n.message, n.remedy) for n in notices)
+        + _ungrouped(ops, group)
         + _empty(ops.device, ops.host, framework_of(session, hosts)),
     )
 
@@ -109,8 +134,12 @@ def side(title: str, ops: OpMetrics, with_idle: bool) -> Side:
     self_ps = np.append(ops.self_ps, np.array(idle, np.int64))
     by_name = np.argsort(np.array(names, np.str_), kind="stable") if names else np.empty(0, np.intp)
     order = by_name[np.argsort(-self_ps[by_name], kind="stable")]
-    none, zero = np.zeros(len(idle), np.int64), np.full(len(idle), np.nan)
-    work = [values if len(values) else np.full(len(ops), np.nan) for values in (ops.flops, ops.n_bytes)]
+    none, unknown = np.zeros(len(idle), np.int64), np.full(len(idle), np.nan)
+    work = {
+        name: np.append(ops.amounts(name), unknown)[order]
+        for name in ("flops", "n_bytes", "roof_flops", "tensor_core_ps")
+    }
+    details = (*(ops.details or ("",) * len(ops)), *["" for _ in idle])
     return Side(
         title,
         tuple(names[i] for i in order.tolist()),
@@ -118,9 +147,9 @@ def side(title: str, ops: OpMetrics, with_idle: bool) -> Side:
         np.append(ops.n_occurrences, none)[order],
         np.append(ops.time_ps, np.array(idle, np.int64))[order],
         self_ps[order],
-        np.append(work[0], zero)[order],
-        np.append(work[1], zero)[order],
-        np.append(ops.is_eager, none.astype(np.bool_))[order],
+        is_eager=np.append(ops.is_eager, none.astype(np.bool_))[order],
+        details=tuple(details[i] for i in order.tolist()),
+        **work,
     )
 
 
@@ -131,9 +160,9 @@ def _ratio(above: npt.NDArray[Any], below: npt.NDArray[Any]) -> Floats:
     return result
 
 
-def ops_table(device: Side, host: Side, machine: Hardware) -> Table:
-    """One row per operation: the device's first, then the host's; ranks run on. Shares of the other side are
-    unknown.
+def ops_table(device: Side, host: Side, machine: Hardware, group: str = BY_OP) -> Table:
+    """One row per operation (and input shape or call stack): the device's first, then the host's; ranks run
+    on. Shares of the other side are unknown.
     """
     sides = (device, host)
     n_device, n_host = len(device.name), len(host.name)
@@ -141,11 +170,15 @@ def ops_table(device: Side, host: Side, machine: Hardware) -> Table:
         np.concatenate([getattr(s, key) for s in sides]).astype(np.int64)
         for key in ("n_occurrences", "time_ps", "self_ps")
     )
-    flops, n_bytes = (np.concatenate([getattr(s, key) for s in sides]) for key in ("flops", "n_bytes"))
+    flops, n_bytes, roof_flops, on_tensor_cores = (
+        np.concatenate([getattr(s, key) for s in sides])
+        for key in ("flops", "n_bytes", "roof_flops", "tensor_core_ps")
+    )
     rate, bandwidth = _ratio(flops, time_ps / 1e12), _ratio(n_bytes, time_ps / 1e12)
+    roof_rate = _ratio(roof_flops, time_ps / 1e12)
     near = [
         machine.nearest_limit(f, b)
-        for f, b in zip(np.nan_to_num(rate).tolist(), np.nan_to_num(bandwidth).tolist(), strict=True)
+        for f, b in zip(np.nan_to_num(roof_rate).tolist(), np.nan_to_num(bandwidth).tolist(), strict=True)
     ]
     limits = [limit_text(*limit, name) for limit, name in zip(near, (*device.name, *host.name), strict=True)]
     shares = [
@@ -173,13 +206,23 @@ def ops_table(device: Side, host: Side, machine: Hardware) -> Table:
             "host_self_fraction": shares[1],
             "host_cumulative_fraction": running[1],
             "flop_rate_flops_per_s": rate,
+            "compute_fraction": roof_rate / (machine.peak_flops_per_s or np.nan),
             "memory_bandwidth_bytes_per_s": bandwidth,
             "operational_intensity_flops_per_byte": _ratio(flops, n_bytes),
             "bound_by": limits,
             "nearest_limit": [name for name, _ in near],
+            "tensor_core_fraction": _fraction(on_tensor_cores, self_ps),
             "eager": ["Eager" if e else "Function" for e in eager.tolist()],
+            **({_DETAILS[group]: known_texts([*device.details, *host.details])} if group in _DETAILS else {}),
         }
     )
+
+
+def _fraction(part: Floats, whole: npt.NDArray[np.int64]) -> Floats:
+    """part / whole, NaN (unknown) if the part is unknown or the whole is 0."""
+    result = np.full(len(part), np.nan)
+    np.divide(part, whole, out=result, where=whole > 0)
+    return result
 
 
 def _shares(spec: TableSpec, shown_side: Side, key: tuple[str, ...]) -> Table:
@@ -294,6 +337,14 @@ def _largest_type(ops: OpMetrics) -> tuple[str, ...]:
     return (f"The most expensive type is `{name}`: {len(times):,} operations, {time}, {share}.",)
 
 
+def _ungrouped(ops: OpStats, group: str) -> tuple[Diagnostic, ...]:
+    """A notice if the trace lacks what the rows are to be grouped by."""
+    if group == BY_OP or any(ops.device.details) or any(ops.host.details):
+        return ()
+    message, remedy = _NOT_RECORDED[group]
+    return (Diagnostic("info", message, remedy),)
+
+
 def _empty(device: OpMetrics, host: OpMetrics, framework: str) -> tuple[Diagnostic, ...]:
     if len(device) or len(host):
         return ()
@@ -315,5 +366,8 @@ TOOL = Tool(
     tables=TABLES,
     scalars=SCALARS,
     tiles=TILES,
-    params=(Param("idle", "Include idle", "bool", False, "Count idle time in the shares"),),
+    params=(
+        Param("idle", "Include idle", "bool", False, "Count idle time in the shares"),
+        Param("group", "Group by", "choice", BY_OP, "What a row of the table stands for", GROUPS),
+    ),
 )

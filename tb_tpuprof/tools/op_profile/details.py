@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from tb_tpuprof.analysis.device.hardware import hardware
 from tb_tpuprof.analysis.events.hlo_links import hlo_links
@@ -15,6 +16,7 @@ from tb_tpuprof.analysis.hlo.work import ProgramCosts
 from tb_tpuprof.analysis.ops.expressions import expressions, program_name
 from tb_tpuprof.analysis.ops.hlo_record import HloOps
 from tb_tpuprof.analysis.ops.roofline import LIMITS, Rates, rates
+from tb_tpuprof.analysis.ops.torch_ops import torch_ops
 from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.hlo_session import CompiledOps, diagnostics_of
@@ -254,11 +256,21 @@ def _scalars(ops: HloOps, speed: Rates, busy_ps: int) -> dict[str, Scalar]:
     return fill_scalars(OP_SCALARS, values)
 
 
-def _longest(session: Session, host: str, trace: Trace, ops: HloOps) -> Table:
-    """The place of its longest event on the timeline: one row, or none if it has no events."""
+def _events_of(trace: Trace, ops: HloOps) -> npt.NDArray[np.int64]:
+    """The events of one operation: those that name it, or the first kernels of an operator's calls."""
+    if not ops.has_hlo:
+        calls = torch_ops(trace)
+        row = calls.ops.find(int(ops.program[0]), ops.name[0])
+        events: npt.NDArray[np.int64] = calls.event[calls.op == row]
+        return events
     links = hlo_links(trace)
     linked_ops = links.named(int(ops.program[0]), ops.name[0])
-    events = links.events[np.isin(links.op, linked_ops)]
+    return links.events[np.isin(links.op, linked_ops)]
+
+
+def _longest(session: Session, host: str, trace: Trace, ops: HloOps) -> Table:
+    """The place of its longest event on the timeline: one row, or none if it has no events."""
+    events = _events_of(trace, ops)
     longest = events[trace.events["duration_ps"][events].argmax()][None] if len(events) else events[:0]
     number = longest.astype(np.int64) + session.hosts.index(host) * EVENTS_PER_HOST
     return LONGEST.fill(

@@ -13,7 +13,13 @@ from tb_tpuprof.analysis.ops.roofline import NEAR_A_LIMIT, Roofs, ratio
 from tb_tpuprof.analysis.ops.tree import GROUPINGS, KINDS, OpTree, op_tree
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Param, Params, Question
-from tb_tpuprof.tools.hlo_session import CompiledOps, available, diagnostics_of, find_ops
+from tb_tpuprof.tools.hlo_session import (
+    CompiledOps,
+    device_ops_available,
+    diagnostics_of,
+    every_op_tool,
+    find_device_ops,
+)
 from tb_tpuprof.tools.op_profile.details import details_payload
 from tb_tpuprof.tools.op_profile.tables import NODES, OP_SCALARS, OP_TABLES, SCALARS, TILES
 from tb_tpuprof.tools.payload import NextStep, Payload, Scalar, Table, Verdict
@@ -32,7 +38,7 @@ Floats = npt.NDArray[np.float64]
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """The tree of one, several or all hosts together."""
-    compiled = find_ops(session, hosts, TOOL.name)
+    compiled = find_device_ops(session, hosts, TOOL.name)
     tree = op_tree(compiled.ops, str(params["group_by"]), bool(params["idle"]), int(params["limit"]))
     tables = {"nodes": nodes_table(tree, compiled)}
     verdict = with_limits(TOOL.name, _verdict(tree, compiled), limits_of(session, hosts))
@@ -49,7 +55,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
 
 def op_view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """One operation's details. Raises BadParameter if the chosen hosts ran none of that name."""
-    compiled = find_ops(session, hosts, TOOL.name)
+    compiled = find_device_ops(session, hosts, TOOL.name)
     return details_payload(session, compiled, TOOL.name, str(params.get("program", "")), str(params["op"]))
 
 
@@ -85,7 +91,7 @@ def nodes_table(tree: OpTree, compiled: CompiledOps) -> Table:
         "flops": np.where(work.knows_flops, work.flops, np.nan),
         "model_flops": np.where(work.knows_flops, work.model_flops, np.nan),
         "flop_rate_flops_per_s": flop_rate,
-        "flops_fraction": _share(flop_rate, peaks.flops_per_s),
+        "flops_fraction": _share(ratio(work.roof_flops, seconds), peaks.flops_per_s),
         "hbm_bytes": np.where(work.knows_bytes, work.space_bytes[0], np.nan),
         "hbm_bytes_per_s": hbm_rate,
         "hbm_fraction": _share(hbm_rate, peaks.bytes_per_s[0]),
@@ -127,6 +133,7 @@ def _scalars(tree: OpTree, compiled: CompiledOps) -> dict[str, Scalar]:
     ops, peaks = compiled.ops, compiled.roofs
     seconds = ops.busy_ps / 1e12
     flops, hbm = _whole_work(tree)
+    roof_flops = None if flops is None else float(tree.work.roof_flops[0])
     idle = ops.idle_ps / ops.total_ps if ops.total_ps and ops.kind != "CPU" else None
 
     def used(amount: float | None, peak: float) -> float | None:
@@ -143,17 +150,17 @@ def _scalars(tree: OpTree, compiled: CompiledOps) -> dict[str, Scalar]:
         "busy_ps": Number(ops.busy_ps, busy_note(ops)),
         "idle_fraction": Number(
             idle,
-            "no compiled operation runs, between the first and the last one"
+            f"no {_kind_of(ops)} runs, between the first and the last one"
             if idle is not None
             else "threads run in parallel",
             "",
             "" if idle is None else rest(ops.total_ps - ops.idle_ps, ops.total_ps),
         ),
         "flops_fraction": Number(
-            used(flops, peaks.flops_per_s),
+            used(roof_flops, peaks.flops_per_s),
             note(flops, peaks.flops_per_s),
             "",
-            working(flops, peaks.flops_per_s, "flops_per_s"),
+            working(flops, peaks.flops_per_s, "flops_per_s") if roof_flops == flops else "",
         ),
         "hbm_fraction": Number(
             used(hbm, peaks.bytes_per_s[0]),
@@ -164,6 +171,10 @@ def _scalars(tree: OpTree, compiled: CompiledOps) -> dict[str, Scalar]:
         "flop_rate_flops_per_s": Number(rate, _NO_WORK if rate is None else "while operations run"),
     }
     return fill_scalars(SCALARS, values)
+
+
+def _kind_of(ops: HloOps) -> str:
+    return "compiled operation" if ops.has_hlo else "kernel"
 
 
 def _whole_work(tree: OpTree) -> tuple[float | None, float | None]:
@@ -183,7 +194,8 @@ def _verdict(tree: OpTree, compiled: CompiledOps) -> Verdict | None:
     level: Level = "unknown"
     seconds = ops.busy_ps / 1e12
     flops, hbm = _whole_work(tree)
-    amounts = (("FLOPS", flops, compiled.roofs.flops_per_s), ("HBM", hbm, compiled.roofs.bytes_per_s[0]))
+    roof_flops = None if flops is None else float(tree.work.roof_flops[0])
+    amounts = (("FLOPS", roof_flops, compiled.roofs.flops_per_s), ("HBM", hbm, compiled.roofs.bytes_per_s[0]))
     used = [
         (title, amount / seconds / peak) for title, amount, peak in amounts if peak and amount is not None
     ]
@@ -198,11 +210,11 @@ def _verdict(tree: OpTree, compiled: CompiledOps) -> Verdict | None:
     if ops.kind != "CPU" and ops.idle_ps > _IDLES * ops.total_ps:
         level = "warn"
         details.append(
-            f"No compiled operation runs for {format_fraction(ops.idle_ps / ops.total_ps)} of the time "
+            f"No {_kind_of(ops)} runs for {format_fraction(ops.idle_ps / ops.total_ps)} of the time "
             "between the first and the last one."
         )
     steps = (
-        NextStep("See every operation", "hlo_stats"),
+        NextStep("See every operation", every_op_tool(compiled.ops)),
         NextStep("Compare with the roofline", "roofline_model"),
     )
     return Verdict(
@@ -216,7 +228,7 @@ TOOL = Tool(
     group="Compiler",
     summary="Where compiled programs spend their time, and how well they use the device",
     view=view,
-    available=available,
+    available=device_ops_available,
     params=(
         Param("group_by", "Group by", "choice", "program", "The tree's first levels", GROUPINGS),
         Param("idle", "Include idle", "bool", True, "Include time in which no operation runs"),

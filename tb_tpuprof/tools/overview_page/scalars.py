@@ -41,6 +41,7 @@ from tb_tpuprof.units import format_bytes, format_fraction, format_time, format_
 
 _SAME = 0.0005  # shares that differ by less are shown once
 _WORTH_A_TILE = 0.005  # share of the steps from which time in Python or waiting gets a tile
+_BY_PRECISION = "of the peak at each operator's precision, idle time included"
 _APART = 0.005  # of the step: smaller differences to the findings need no words
 
 
@@ -349,6 +350,8 @@ def _use_scalars(run: Run) -> dict[str, Scalar]:
                 f"{device_word(run.facts, 1)}, idle time included"
             )
         working = quotient((amount / seconds, peak), unit) if share is not None and seconds else ""
+        if name == "flops_fraction" and share is not None and use.roof_flops != use.flops:
+            note, working = f"{format_value(amount / seconds, unit)}; {_BY_PRECISION}", ""
         result[name] = _share(name, share, note, working)
     host_idle = idle_fraction(run.ops.host)
     result["host_idle_fraction"] = _share(

@@ -142,6 +142,14 @@ TOP_OPS = TableSpec(
             formula="FLOPs ÷ total time",
             unknown=NO_FLOPS,
         ),
+        number(
+            "tensor_core_fraction",
+            "On tensor cores",
+            "fraction",
+            "Share of the operation's time in kernels that run on tensor cores (AMD: matrix cores)",
+            is_optional=True,
+            formula="time of kernels on tensor cores ÷ self time",
+        ),
     ),
     "The operations with the most self time: on the device if it ran any, else on the host",
 )
@@ -273,11 +281,20 @@ def top_ops_table(ops: OpStats, facts: RunFacts) -> Table:
             "self_fraction": share,
             "cumulative_fraction": np.cumsum(share),
             "flop_rate_flops_per_s": rate,
+            **_on_tensor_cores(metrics, order),
         },
         f"by self time, {summed}" if summed else "",
         title=f"Top {N_TOP_OPS} operations on the {side.lower()}",
         descriptions={"self_time_ps": f"Without operations nested inside, {summed}"} if summed else None,
     )
+
+
+def _on_tensor_cores(metrics: OpMetrics, order: npt.NDArray[np.intp]) -> dict[str, Values]:
+    """The column of the share on tensor cores, of operations on GPUs only."""
+    part, self_ps = metrics.amounts("tensor_core_ps")[order], metrics.self_ps[order]
+    if np.isnan(part).all():
+        return {}
+    return {"tensor_core_fraction": np.divide(part, self_ps, out=np.zeros(len(order)), where=self_ps > 0)}
 
 
 def order_by_self_time(metrics: OpMetrics) -> npt.NDArray[np.intp]:

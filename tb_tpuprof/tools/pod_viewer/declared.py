@@ -299,13 +299,34 @@ CHANNELS = TableSpec(
     ),
     "Data from one core to another, busiest channel first; at most 20,000",
 )
+PROCESS_GROUPS = TableSpec(
+    "process_groups",
+    "Process groups",
+    (
+        text("group", "Group", "The group's name in PyTorch"),
+        text(
+            "description",
+            "Called",
+            "What the program calls the group, such as mesh_tp",
+            unknown="the program gave the group no description",
+        ),
+        number("n_ranks", "Ranks", "count", "Number of ranks", unknown="the file does not state it"),
+        text("ranks", "Which ranks", "The ranks of the group", unknown="the file does not list them"),
+        text("backend", "Backend", "Library for each kind of device", unknown="the file does not state it"),
+        number("n_collectives", "Collectives", "count", "Kernels of its collectives, on all ranks shown"),
+        number("time_ps", "Time", "ps", "Of these kernels, summed over the ranks shown, waiting included"),
+    ),
+    "PyTorch's process groups, those with the longest collectives first",
+    is_optional=True,
+    sentence="Which ranks communicate with one another",
+)
 CELLS = TableSpec(
     "cells",
     "Own time",
     (number("value_ps", "Own time", "ps", "Core by core, a value for each step; in single precision"),),
     "The measure of every core in every step",
 )
-PAGE_TABLES = (CORES, PARTS, STEPS, STRAGGLERS, COLLECTIVES, CHANNELS, TOPOLOGY)
+PAGE_TABLES = (CORES, PARTS, STEPS, STRAGGLERS, COLLECTIVES, CHANNELS, TOPOLOGY, PROCESS_GROUPS)
 
 SCALARS = (
     ScalarSpec("n_hosts", "Hosts", "count", "Number of hosts that are compared"),

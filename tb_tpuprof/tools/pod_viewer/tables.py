@@ -13,6 +13,7 @@ from tb_tpuprof.analysis.pod.collectives import Collective
 from tb_tpuprof.analysis.pod.host import WHOLE
 from tb_tpuprof.analysis.pod.join import Pod
 from tb_tpuprof.analysis.pod.parts import PART_TEXTS, Part, PartText
+from tb_tpuprof.analysis.pod.process_groups import ProcessGroup
 from tb_tpuprof.analysis.pod.stragglers import Straggler
 from tb_tpuprof.analysis.pod.topology import Topology
 from tb_tpuprof.tools.core_names import core_name, count
@@ -266,4 +267,19 @@ def channels_table(pod: Pod, slice_of_pod: Topology | str) -> Table:
         },
         note,
         titles={"n_per_step": f"Times {_per(pod)}"},
+    )
+
+
+def process_groups_table(groups: Sequence[ProcessGroup]) -> Table:
+    """A row per process group."""
+    return declared.PROCESS_GROUPS.fill(
+        {
+            "group": [group.name for group in groups],
+            "description": known_texts([group.description for group in groups]),
+            "n_ranks": np.array([group.size if group.size > 0 else np.nan for group in groups], np.float64),
+            "ranks": known_texts([group.ranks_text for group in groups]),
+            "backend": known_texts([group.backend for group in groups]),
+            "n_collectives": np.array([group.n_collectives for group in groups], np.int64),
+            "time_ps": np.array([group.time_ps for group in groups], np.int64),
+        }
     )

@@ -11,6 +11,7 @@ from tb_tpuprof.analysis.pod.host import WHOLE, PodHost, pod_host
 from tb_tpuprof.analysis.pod.join import Pod, join
 from tb_tpuprof.analysis.pod.link_times import channel_steps, link_times
 from tb_tpuprof.analysis.pod.parts import Part
+from tb_tpuprof.analysis.pod.process_groups import process_groups, sum_process_groups
 from tb_tpuprof.analysis.pod.stragglers import Straggler, stragglers
 from tb_tpuprof.analysis.pod.topology import topology
 from tb_tpuprof.analysis.steps.clocks import clock_marks
@@ -32,6 +33,7 @@ from tb_tpuprof.tools.pod_viewer.tables import (
     cores_table,
     measures,
     parts_table,
+    process_groups_table,
     steps_table,
     stragglers_table,
 )
@@ -66,6 +68,8 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         "channels": channels_table(pod, slice_of_pod),
         **topology_table(pod, slice_of_pod),
     }
+    if groups := sum_process_groups(session.map(process_groups, hosts)):
+        tables["process_groups"] = process_groups_table(groups)
     apart = clocks.diagnostics[
         clocks.n_apart if pod.apart else 0 :
     ]  # hosts that are left out are reported below, with the reason
@@ -109,7 +113,7 @@ def channel_view(session: Session, hosts: tuple[str, ...], params: Params) -> Pa
 
 def _pod(session: Session, hosts: tuple[str, ...]) -> tuple[Pod, tuple[Straggler, ...], Clocks]:
     """The pod of the hosts, its stragglers, and the hosts' clocks. Raises ToolUnavailable if nothing ran."""
-    parts = session.map(pod_host, hosts)  # before the clocks, so that each host is read once
+    parts = session.map(pod_host, hosts, process_groups)  # before the clocks, so that each host is read once
     clocks = clocks_of(session, hosts)
     pod, slow_ones = _joined(session, parts, clocks)
     if not pod.step_names:

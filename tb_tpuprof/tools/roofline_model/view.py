@@ -37,7 +37,14 @@ from tb_tpuprof.analysis.steps.tpu import category_class
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Param, Params
 from tb_tpuprof.tools.clocks import Clocks, clocks_of
-from tb_tpuprof.tools.hlo_session import CompiledOps, available, diagnostics_of, find_ops, title_of
+from tb_tpuprof.tools.hlo_session import (
+    CompiledOps,
+    device_ops_available,
+    diagnostics_of,
+    every_op_tool,
+    find_device_ops,
+    title_of,
+)
 from tb_tpuprof.tools.payload import NextStep, Payload, Scalar, Subject, Table, Verdict
 from tb_tpuprof.tools.roofline_model.tables import (
     HBM_BASE,
@@ -83,7 +90,7 @@ class Whole:
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """Points of one, several or all hosts together."""
-    compiled = find_ops(session, hosts, TOOL.name, steps, step_work)
+    compiled = find_device_ops(session, hosts, TOOL.name, steps, step_work)
     with_transfers = bool(params["transfers"])
     ops = compiled.ops.kept(~compiled.ops.is_sparse)
     moves = ops.category.is_in(TRANSFERS)
@@ -306,7 +313,7 @@ def _verdict(ops: HloOps, whole: Whole, compiled: CompiledOps) -> Verdict | None
     where = {"program": ops.programs[int(ops.program[first])], "op": ops.name[first]}
     steps_on = (
         NextStep(f"See {title_of(ops, first)}{saving}", "op_profile", where),
-        NextStep("See every operation", "hlo_stats"),
+        NextStep("See every operation", every_op_tool(ops)),
     )
     return Verdict(level, text, "compute", tuple(details), steps_on)
 
@@ -353,7 +360,7 @@ def _verdict_without_roofs(ops: HloOps, compiled: CompiledOps) -> Verdict:
     where = {"program": ops.programs[int(ops.program[top])], "op": ops.name[top]}
     steps_on = (
         NextStep(f"See {title_of(ops, top)}", "op_profile", where),
-        NextStep("See every operation", "hlo_stats"),
+        NextStep("See every operation", every_op_tool(ops)),
     )
     subject = Subject("ops", "op", ops.name[top], {"total_self_time_ps": float(ops.self_ps[top])})
     return Verdict(
@@ -367,7 +374,7 @@ TOOL = Tool(
     group="Compiler",
     summary="How close operations, steps and the program come to the hardware's limits",
     view=view,
-    available=available,
+    available=device_ops_available,
     tables=TABLES,
     scalars=SCALARS,
     tiles=TILES,

@@ -85,7 +85,9 @@ export const OVERVIEW_PAGE = {
           cumulative_fraction: 'number',
           flop_rate_flops_per_s: 'number',
         },
-        {},
+        {
+          tensor_core_fraction: 'number',
+        },
       ),
       recommendations: table(
         'recommendations',

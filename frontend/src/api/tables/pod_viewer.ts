@@ -164,6 +164,19 @@ export const POD_VIEWER = {
         },
         {},
       ),
+      process_groups: table(
+        'process_groups',
+        {
+          group: 'text',
+          description: 'text',
+          n_ranks: 'number',
+          ranks: 'text',
+          backend: 'text',
+          n_collectives: 'number',
+          time_ps: 'number',
+        },
+        {},
+      ),
     },
     scalars: {
       n_hosts: scalar('n_hosts', false),

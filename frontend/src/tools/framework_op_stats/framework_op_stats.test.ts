@@ -3,7 +3,7 @@ import type { Payload } from '../../api/types';
 import type { TableColumn } from '../../widgets/table/model';
 import { isOneSided, shownShares, type Donut } from '../donuts';
 import { payloadOf, tableFor } from '../testing';
-import { countsIdle, donutsOf, initialView, TABLES } from './model';
+import { countsIdle, donutsOf, GROUPS, groupOf, initialView, TABLES } from './model';
 
 type Name = Exclude<keyof typeof TABLES, 'ops'>;
 
@@ -96,5 +96,12 @@ describe('the table', () => {
   it('counts idle time by default', () => {
     expect(countsIdle(undefined, true)).toBe(true);
     expect(countsIdle('false', true)).toBe(false);
+  });
+});
+
+describe('the grouping', () => {
+  it('is that of the link, else by operation', () => {
+    expect(GROUPS.map(({ name }) => groupOf(name))).toEqual(['op', 'shape', 'stack']);
+    expect([groupOf(undefined), groupOf('nonsense')]).toEqual(['op', 'op']);
   });
 });

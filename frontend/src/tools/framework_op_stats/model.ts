@@ -27,6 +27,8 @@ const HIDDEN_AT_FIRST: readonly OpColumn[] = [
 /** What an operation is, its time and what limits it come first. */
 export const ORDER: readonly OpColumn[] = [
   'operation',
+  'input_shapes',
+  'call_stack',
   'type',
   'host_or_device',
   'total_self_time_ps',
@@ -34,9 +36,23 @@ export const ORDER: readonly OpColumn[] = [
   'host_self_fraction',
   'bound_by',
   'flop_rate_flops_per_s',
+  'compute_fraction',
+  'tensor_core_fraction',
   'n_occurrences',
   'total_time_ps',
 ];
+
+/** What a row of the table stands for: values of the parameter `group`, the server's default first. */
+export const GROUPS = [
+  { name: 'op', title: 'Operation' },
+  { name: 'shape', title: 'Input shapes' },
+  { name: 'stack', title: 'Call stack' },
+] as const;
+
+/** The chosen group, from the URL's text. */
+export function groupOf(text: string | undefined): string {
+  return GROUPS.find(({ name }) => name === text)?.name ?? GROUPS[0].name;
+}
 
 /** The donuts with something to show, in the order device before host, types before operations. */
 export function donutsOf(payload: Payload): Donut[] {

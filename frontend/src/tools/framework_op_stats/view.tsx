@@ -3,12 +3,13 @@ import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { readTable, readTiles, type RowsOf } from '../../api/declared';
 import type { Payload } from '../../api/types';
+import { Segments } from '../../widgets/segments';
 import { Section, Tiles } from '../../widgets/summary';
 import { parseView, viewChange } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
 import { ShareCharts } from '../donut';
 import { idleColumns, inOrder, sideToken, tableData, type ToolProps } from '../tool';
-import { countsIdle, donutsOf, initialView, ORDER, TABLES, TOTALS } from './model';
+import { countsIdle, donutsOf, GROUPS, groupOf, initialView, ORDER, TABLES, TOTALS } from './model';
 import './style.css';
 
 type ViewProps = Pick<ToolProps, 'params' | 'setParams' | 'info'>;
@@ -40,14 +41,25 @@ function Operations({
   const initial = useMemo(() => initialView(data, idleColumns(data)), [data]);
   const view = useMemo(() => parseView(params, initial), [params, initial]);
   return (
-    <Section title={table.title || 'Operations'} {...(table.note ? { note: table.note } : {})}>
+    <Section
+      title={table.title || 'Operations'}
+      {...(table.note ? { note: table.note } : {})}
+      end={
+        <Segments
+          label="Group by"
+          choices={GROUPS}
+          chosen={groupOf(params['group'])}
+          onChoose={(name) => setParams({ group: name === GROUPS[0].name ? undefined : name }, 'push')}
+        />
+      }
+    >
       <Table
         data={data}
         label={table.title || 'Operations'}
         view={view}
         onView={(next, how) => setParams(viewChange(view, next, initial), how)}
         totals={TOTALS}
-        mono={['operation']}
+        mono={['operation', 'input_shapes', 'call_stack']}
         barToken={sideToken(ops.text('host_or_device'))}
       />
     </Section>

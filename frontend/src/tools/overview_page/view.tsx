@@ -34,6 +34,7 @@ const TOP_OPS_COLUMNS: readonly ColumnOf<typeof TABLES.top_ops>[] = [
   'self_time_ps',
   'self_fraction',
   'flop_rate_flops_per_s',
+  'tensor_core_fraction',
 ];
 
 function TopOps({ ops }: { ops: RowsOf<typeof TABLES.top_ops> }): VNode | null {

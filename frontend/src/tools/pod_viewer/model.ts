@@ -24,6 +24,8 @@ export interface Pod {
   channels: ChannelRows;
   /** null: the devices are no TPUs; without rows: the chips' places are unknown. */
   topology: RowsOf<typeof TABLES.topology> | null;
+  /** null: the job has no process groups of PyTorch. */
+  processGroups: RowsOf<typeof TABLES.process_groups> | null;
 }
 
 export function podOf(payload: Payload): Pod {
@@ -35,6 +37,7 @@ export function podOf(payload: Payload): Pod {
     collectives: readTable(payload, TABLES.collectives),
     channels: readTable(payload, TABLES.channels),
     topology: readIfAny(payload, TABLES.topology),
+    processGroups: readIfAny(payload, TABLES.process_groups),
   };
 }
 

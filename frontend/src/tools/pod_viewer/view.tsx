@@ -171,7 +171,7 @@ function Rest({
   slice: Slice | null;
   names: readonly string[];
 }): VNode {
-  const { parts, steps, collectives, channels } = pod;
+  const { parts, steps, collectives, channels, processGroups } = pod;
   const places = useMemo(() => coresOf(pod.cores), [pod]);
 
   const layers = useMemo(() => parts.all(), [parts]);
@@ -217,6 +217,11 @@ function Rest({
             chosenRow={chosen}
             onRow={(row) => setParams({ collective: row === chosen ? undefined : String(row) }, 'replace')}
           />
+        </div>
+      )}
+      {processGroups && (
+        <div class="pod-rest">
+          <Plain table={processGroups.table} empty="" barToken="--c-collective" />
         </div>
       )}
       {!isOne && (

@@ -35,6 +35,15 @@ NODES = TableSpec(
             "The node's share of the tree's total time",
             formula="time ÷ total time",
         ),
+        number(
+            "wasted_ps",
+            "Wasted",
+            "ps",
+            "Time in which the resource that limits the operation (compute, HBM or an on-chip memory: the one "
+            "closest to its peak) was not used, summed over the operations below; idle time is wasted",
+            formula="Σ self time × (1 − utilization of the limiting resource)",
+            unknown="the trace must state the work of an operation, and the device's peak must be known",
+        ),
         number("n_occurrences", "Occurrences", "count", "How often the operations below the node ran"),
         number(
             "avg_time_ps",

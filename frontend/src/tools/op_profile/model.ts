@@ -22,6 +22,7 @@ export interface OpNode {
   nChildren: number;
   timePs: number;
   share: number;
+  wastedPs: number | null;
   occurrences: number;
   avgPs: number | null;
   flops: number | null;
@@ -62,7 +63,8 @@ export function nodesOf(payload: Payload): OpNode[] {
     rows.number('hbm_bytes_per_s'),
     rows.number('hbm_fraction'),
   ];
-  const [onChipRead, onChipWrite, isFusion] = [
+  const [wastedPs, onChipRead, onChipWrite, isFusion] = [
+    rows.number('wasted_ps'),
     rows.number('on_chip_read_fraction'),
     rows.number('on_chip_write_fraction'),
     rows.flag('is_fusion'),
@@ -80,6 +82,7 @@ export function nodesOf(payload: Payload): OpNode[] {
       nChildren: nChildren(row) ?? 0,
       timePs: timePs(row) ?? 0,
       share: share(row) ?? 0,
+      wastedPs: wastedPs(row),
       occurrences: occurrences(row) ?? 0,
       avgPs: avgPs(row),
       flops: flops(row),
@@ -144,6 +147,7 @@ export function withInside(
         onChipRead: null,
         onChipWrite: null,
         avgPs: null,
+        wastedPs: null,
       };
       const node: OpNode = {
         ...unknown,
@@ -190,6 +194,7 @@ const MOST_FUSIONS = 24;
 export const SORTS = {
   name: (node: OpNode) => orderKey(node.name),
   time: (node: OpNode) => node.timePs,
+  wasted: (node: OpNode) => node.wastedPs ?? -1,
   flops: (node: OpNode) => node.flopsUsed ?? node.flopRate ?? -1,
   hbm: (node: OpNode) => node.hbmUsed ?? node.hbmRate ?? -1,
   on_chip: (node: OpNode) => Math.max(node.onChipRead ?? -1, node.onChipWrite ?? -1),
@@ -204,6 +209,8 @@ export interface TreeView {
   sort: SortName;
   ascending: boolean;
   top: number;
+  /** Children are shown until they cover this share of their parent; null: as many as `top` says. */
+  cover: number | null;
 }
 
 export interface TreeRow {
@@ -238,20 +245,38 @@ function matchingRows(nodes: readonly OpNode[], query: string): Set<number> | nu
   return rows;
 }
 
+/** By what children are chosen: wasted time if the tree is sorted by it, else time. */
+function weightOf({ sort }: TreeView): (node: OpNode) => number {
+  return sort === 'wasted' ? (node) => node.wastedPs ?? 0 : (node) => node.timePs;
+}
+
+/** The rows of the children that are shown: the largest ones. */
+function largest(parent: OpNode, candidates: readonly OpNode[], view: TreeView): Set<number> {
+  const weight = weightOf(view);
+  const ordered = [...candidates].sort((a, b) => weight(b) - weight(a));
+  if (view.cover === null) return new Set(ordered.slice(0, view.top).map(({ row }) => row));
+  const enough = view.cover * weight(parent);
+  const rows = new Set<number>();
+  let covered = 0;
+  for (const node of ordered) {
+    if (covered >= enough && rows.size) break;
+    rows.add(node.row);
+    covered += weight(node);
+  }
+  return rows;
+}
+
 /** The rows on screen. During a search, paths to matches are open. */
 export function rowsOfTree(nodes: readonly OpNode[], view: TreeView): TreeRow[] {
   const matching = matchingRows(nodes, view.query);
   const rows: TreeRow[] = [];
   const walk = (parent: OpNode): void => {
     const candidates = matching ? parent.children.filter((node) => matching.has(node.row)) : parent.children;
-    const longest = new Set(
-      [...candidates]
-        .sort((a, b) => b.timePs - a.timePs)
-        .slice(0, matching ? candidates.length : view.top)
-        .map((node) => node.row),
-    );
+    const shown = matching
+      ? new Set(candidates.map(({ row }) => row))
+      : largest(parent, candidates, view);
     for (const node of sorted(
-      candidates.filter(({ row }) => longest.has(row)),
+      candidates.filter(({ row }) => shown.has(row)),
       view,
     )) {
       const isOpen = matching
@@ -260,8 +285,8 @@ export function rowsOfTree(nodes: readonly OpNode[], view: TreeView): TreeRow[] 
       rows.push({ node, isOpen });
       if (isOpen) walk(node);
     }
-    const shownPs = candidates.reduce((sum, node) => sum + (longest.has(node.row) ? node.timePs : 0), 0);
-    const count = parent.nChildren - longest.size;
+    const shownPs = candidates.reduce((sum, node) => sum + (shown.has(node.row) ? node.timePs : 0), 0);
+    const count = parent.nChildren - shown.size;
     const last = rows.at(-1);
     if (!matching && count > 0 && last)
       rows.push({

@@ -49,6 +49,8 @@ const COLOURS = [
 type Shape = 'tree' | 'flame' | 'treemap';
 const TOP = 20;
 const MOST = 100;
+/** Of a parent, with the switch "Top 90%". */
+const COVER = 0.9;
 
 function viewOf(params: ToolProps['params'], initial: ReadonlySet<number>): TreeView {
   const sort = (params['sort'] ?? '-time').replace(/^-/, '');
@@ -58,6 +60,7 @@ function viewOf(params: ToolProps['params'], initial: ReadonlySet<number>): Tree
     sort: sort in SORTS ? (sort as SortName) : 'time',
     ascending: params['sort'] !== undefined && !params['sort'].startsWith('-'),
     top: Math.max(1, Math.min(MOST, Number(params['top'] ?? TOP) || TOP)),
+    cover: params['cover'] === '90' ? COVER : null,
   };
 }
 
@@ -114,10 +117,22 @@ function Controls({
       )}
       {shape === 'tree' && (
         <>
+          <label
+            class="switch"
+            data-tip="Show the largest children of a node, until they make up 90% of its time, or of its wasted time if the tree is sorted by that"
+          >
+            <input
+              type="checkbox"
+              checked={view.cover !== null}
+              onChange={() => setParams({ cover: view.cover === null ? '90' : undefined }, 'push')}
+            />
+            Top 90%
+          </label>
           <label>
             Top {view.top}
             <input
               type="range"
+              disabled={view.cover !== null}
               min={1}
               max={MOST}
               value={view.top}
@@ -231,6 +246,7 @@ export function OpProfileView({
                 view={view}
                 chosen={isChosen}
                 hasPeaks={hasPeaks}
+                hasWasted={nodes.some(({ wastedPs }) => wastedPs !== null)}
                 hasOnChip={nodes.some(
                   ({ onChipRead, onChipWrite }) => (onChipRead ?? 0) > 0 || (onChipWrite ?? 0) > 0,
                 )}

@@ -10,6 +10,7 @@ from tb_tpuprof.tools.reasons import (
     NO_INTENSITY,
     NO_OCCURRENCE,
 )
+from tb_tpuprof.tools.source_lines import SOURCE_LINES
 from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, flag, number, text
 from tb_tpuprof.tools.tiles import tiles
 
@@ -295,7 +296,7 @@ LONGEST = TableSpec(
     ),
     "Its longest event; no row if none was traced",
 )
-OP_TABLES = (FACTS, SHAPES, PADDING, PRODUCTS, CONTENTS, STACK, LONGEST)
+OP_TABLES = (FACTS, SHAPES, PADDING, PRODUCTS, CONTENTS, STACK, SOURCE_LINES, LONGEST)
 OP_SCALARS = (
     ScalarSpec(
         "self_time_ps", "Self time", "ps", "Time of all occurrences, without operations nested inside"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tb_tpuprof.tools.source_lines import SOURCE_LINES
 from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, flag, number, text
 
 EVENT = number("event", "Event", "id", "Id: host_index · 2^40 + row")
@@ -293,7 +294,7 @@ LINKS = TableSpec(
     ),
     "Links to the event on other pages, most relevant first",
 )
-EVENT_TABLES = (ABOUT, ARGUMENTS, ANCESTORS, EVENT_FLOWS, HISTOGRAM, LINKS)
+EVENT_TABLES = (ABOUT, ARGUMENTS, ANCESTORS, EVENT_FLOWS, HISTOGRAM, LINKS, SOURCE_LINES)
 EVENT_SCALARS = (
     ScalarSpec("event", "Event", "id", "Id of the event: host_index · 2^40 + row"),
     ScalarSpec("track", "Track", "id", "Id of the track: host_index · 2^24 + line"),

@@ -17,6 +17,7 @@ import {
   type FlowNeighbour,
   type SameName,
 } from './details_model';
+import { Place, SourceLines } from '../source';
 import type { Picked } from './picking';
 import { quoted } from './search';
 import type { Timeline } from './timeline';
@@ -70,7 +71,7 @@ function Facts({
       {details?.arguments.length === 0 && <Row name="Arguments">none recorded</Row>}
       {details?.about.map(([name, value]) => (
         <Row key={name} name={sentence(name)}>
-          {value}
+          {name === 'source' ? <Place place={value} /> : value}
         </Row>
       ))}
     </dl>
@@ -342,6 +343,7 @@ export function Details({
             onRetry={loaded.retry}
           />
         )}
+        {details && <SourceLines payload={details.payload} />}
         {details && details.arguments.length > 0 && <Arguments items={details.arguments} />}
         {details?.sameName && (
           <SameNamePart

@@ -62,6 +62,8 @@ export interface EventDetails extends EventRef {
   readonly flows: readonly FlowNeighbour[];
   readonly sameName: SameName | null;
   readonly links: readonly DetailLink[];
+  /** The whole answer, for what other pages draw, too. */
+  readonly payload: Payload;
 }
 
 const EVENT = TRACE_VIEWER.event;
@@ -170,6 +172,7 @@ export function decodeDetails(payload: Payload): EventDetails {
     flows: decodeFlowNeighbours(payload),
     sameName: decodeSameName(payload),
     links: decodeLinks(payload),
+    payload,
   };
 }
 

@@ -109,6 +109,8 @@ def _rules(variable: str, text: str, problem_of: Callable[[str], str]) -> Source
         if not equals and problem_of is _folder_problem:
             target = prefix
         problem = problem_of(target.strip())
+        if not problem and prefix.strip() and not prefix.strip().strip("/"):
+            problem = "the prefix / names no folder"
         if problem:
             problems.append(f"{variable}: the entry {entry[:200]!r} does not apply: {problem}.")
         else:

@@ -76,13 +76,18 @@ def _text(folder: str, parts: list[str]) -> str | None:
         for part in parts[:-1]:
             at = _entered(at, part, _FOLDER | _INSIDE)
         at = _entered(at, parts[-1], _FILE)
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a name that no file can have
         return None
-    with open(at, "rb") as file:
-        status = os.fstat(file.fileno())
+    try:
+        status = os.fstat(at)
         if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
             return None
-        data = file.read(MAX_BYTES + 1)
+        with open(at, "rb", closefd=False) as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError:
+        return None
+    finally:
+        os.close(at)
     return None if len(data) > MAX_BYTES or b"\0" in data else data.decode("utf-8", "replace")
 
 

@@ -12,7 +12,7 @@ HOST = text("host", "Host", "Name of the host")
 IS_DERIVED = flag("is_derived", "Derived", "Made by the viewer, not in the file")
 START = number("start_ps", "Start", "ps", "Start of the event, since the view's start")
 DURATION = number("duration_ps", "Duration", "ps", "Duration of the event, as recorded")
-_EVENT_COLUMNS = (EVENT, TRACK, _NAME, START, DURATION)
+EVENT_COLUMNS = (EVENT, TRACK, _NAME, START, DURATION)
 
 HOSTS = TableSpec(
     "hosts",
@@ -268,7 +268,7 @@ EVENT_FLOWS = TableSpec(
     "flows",
     "Flows",
     (
-        *_EVENT_COLUMNS,
+        *EVENT_COLUMNS,
         text("direction", "Direction", "Whether the arrow leads into the event or out of it: in or out"),
         text("kind", "Kind", "What connects the two events"),
     ),
@@ -332,7 +332,7 @@ NEIGHBOUR = TableSpec(
     "neighbour",
     "Neighbor",
     (
-        *_EVENT_COLUMNS,
+        *EVENT_COLUMNS,
         number("depth", "Depth", "count", "Row of the event within its track; 0 is the outermost"),
     ),
     "The event next to it on its track and depth, else on its track, or the first within it; no row if "

@@ -126,6 +126,25 @@ function decodeLinks(payload: Payload): DetailLink[] {
     .map(({ text, tool, params }) => ({ text, tool, params: textRecord(params) }));
 }
 
+/** The operations that the event's operation reads, and those that read it. */
+export interface Dependencies {
+  readonly arrows: readonly FlowNeighbour[];
+  /** How many are left out; empty: none. */
+  readonly note: string;
+}
+
+export function decodeDependencies(payload: Payload): Dependencies {
+  const rows = readTable(payload, TRACE_VIEWER.dependencies.tables.dependencies);
+  const arrows = rows
+    .all()
+    .map((row): FlowNeighbour => ({
+      ...eventOf(row),
+      direction: row.direction === 'in' ? 'in' : 'out',
+      kind: row.kind,
+    }));
+  return { arrows, note: rows.note };
+}
+
 function decodeFlowNeighbours(payload: Payload): FlowNeighbour[] {
   return readTable(payload, EVENT.tables.flows)
     .all()

@@ -272,9 +272,7 @@ export function rowsOfTree(nodes: readonly OpNode[], view: TreeView): TreeRow[] 
   const rows: TreeRow[] = [];
   const walk = (parent: OpNode): void => {
     const candidates = matching ? parent.children.filter((node) => matching.has(node.row)) : parent.children;
-    const shown = matching
-      ? new Set(candidates.map(({ row }) => row))
-      : largest(parent, candidates, view);
+    const shown = matching ? new Set(candidates.map(({ row }) => row)) : largest(parent, candidates, view);
     for (const node of sorted(
       candidates.filter(({ row }) => shown.has(row)),
       view,

@@ -34,7 +34,14 @@ const NODES = nodesFrom({
   self_time_ps: [100, 60, 30, 10, 50, 10, 30, 15],
   provenance: ['', '', '', '', '', '', 'jit(f)/x', ''],
 });
-const VIEW: TreeView = { open: new Set([1, 4]), query: '', sort: 'time', ascending: false, top: 10, cover: null };
+const VIEW: TreeView = {
+  open: new Set([1, 4]),
+  query: '',
+  sort: 'time',
+  ascending: false,
+  top: 10,
+  cover: null,
+};
 const names = (view: Partial<TreeView>): string[] =>
   rowsOfTree(NODES, { ...VIEW, ...view }).map(({ node, rest }) =>
     rest ? `${rest.count} of ${node.name}: ${rest.timePs}` : node.name,

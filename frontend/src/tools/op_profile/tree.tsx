@@ -96,10 +96,11 @@ function Rest({ row, nColumns }: { row: TreeRow; nColumns: number }): VNode {
 }
 
 /** An instruction inside a fusion: not measured. */
-function Estimate({ node, hasOnChip, hasWasted }: { node: OpNode } & Pick<
-  TreeProps,
-  'hasOnChip' | 'hasWasted'
->): VNode {
+function Estimate({
+  node,
+  hasOnChip,
+  hasWasted,
+}: { node: OpNode } & Pick<TreeProps, 'hasOnChip' | 'hasWasted'>): VNode {
   const isKnown = node.timePs > 0;
   const tip = isKnown
     ? 'Estimated from its share of the FLOPs inside; not measured'

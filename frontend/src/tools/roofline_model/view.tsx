@@ -308,7 +308,11 @@ export function RooflineView({
   const programOf = ops.text('program');
   const choose = (row: number): void => setParams(opChoice(ops, row, row === chosenRow), 'push');
   const render = (column: TableColumn, row: number, text: string, full: string): VNode | undefined =>
-    column.name === 'op' ? <span data-tip={`${full}\n${programOf(row)}`}>{text}</span> : placeCell(column, text, full);
+    column.name === 'op' ? (
+      <span data-tip={`${full}\n${programOf(row)}`}>{text}</span>
+    ) : (
+      placeCell(column, text, full)
+    );
   return (
     <>
       <Tiles tiles={readTiles(payload)} />

@@ -266,12 +266,7 @@ function GoTo({
           </ul>
         </>
       )}
-      <FlowLinks
-        title="Causes and effects"
-        note=""
-        flows={details.flows}
-        {...{ details, timeline }}
-      />
+      <FlowLinks title="Causes and effects" note="" flows={details.flows} {...{ details, timeline }} />
       <FlowLinks
         title="Reads from and read by"
         note={dependencies?.note ?? ''}
@@ -341,16 +336,10 @@ function useDependencies(
   timeline: Timeline,
   scope: string,
 ): Dependencies | null {
-  const loaded = useLoaded(
-    isAsked ? `${scope}\n${String(event)}\ndependencies` : '',
-    '',
-    async (signal) => ({
-      event,
-      dependencies: decodeDependencies(
-        await timeline.ask('dependencies', { event: String(event) }, signal),
-      ),
-    }),
-  );
+  const loaded = useLoaded(isAsked ? `${scope}\n${String(event)}\ndependencies` : '', '', async (signal) => ({
+    event,
+    dependencies: decodeDependencies(await timeline.ask('dependencies', { event: String(event) }, signal)),
+  }));
   return loaded.data?.event === event ? loaded.data.dependencies : null;
 }
 

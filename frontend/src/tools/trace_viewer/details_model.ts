@@ -135,13 +135,11 @@ export interface Dependencies {
 
 export function decodeDependencies(payload: Payload): Dependencies {
   const rows = readTable(payload, TRACE_VIEWER.dependencies.tables.dependencies);
-  const arrows = rows
-    .all()
-    .map((row): FlowNeighbour => ({
-      ...eventOf(row),
-      direction: row.direction === 'in' ? 'in' : 'out',
-      kind: row.kind,
-    }));
+  const arrows = rows.all().map((row): FlowNeighbour => ({
+    ...eventOf(row),
+    direction: row.direction === 'in' ? 'in' : 'out',
+    kind: row.kind,
+  }));
   return { arrows, note: rows.note };
 }
 

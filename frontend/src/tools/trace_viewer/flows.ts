@@ -8,7 +8,13 @@ import { TRACE_VIEWER } from '../../api/tables/trace_viewer';
 import type { Payload } from '../../api/types';
 import { toScreen, type Arrow } from '../../canvas/overlay';
 import type { Frame } from '../../canvas/renderer';
-import { decodeDependencies, decodeDetails, eventOf, type EventRef, type FlowNeighbour } from './details_model';
+import {
+  decodeDependencies,
+  decodeDetails,
+  eventOf,
+  type EventRef,
+  type FlowNeighbour,
+} from './details_model';
 import type { Timeline } from './timeline';
 
 /** One end of an arrow; the name is empty where the picture does not show the event. */

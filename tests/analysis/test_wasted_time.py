@@ -42,11 +42,12 @@ OPS = ops_with(
     ("zero.6", "loop fusion", 7, 0.0, UNKNOWN, 0.0),  # no FLOPs, bytes unknown: unknown
     ("while.7", "while", 2, 0.5, 0.5, 0.0),  # only runs others
     ("fast.8", "dot", 6, 1.3, 0.5, 0.0),  # above the peak: nothing is wasted
+    ("infeed.9", "infeed", 9, UNKNOWN, UNKNOWN, 0.0),  # the device waits for the host: 9 µs
 )
 
 
 def test_the_limiting_resource_counts() -> None:
-    expected = [1.0, 8.0, 12.0, np.nan, 3.0, np.nan, np.nan, 0.0]
+    expected = [1.0, 8.0, 12.0, np.nan, 3.0, np.nan, np.nan, 0.0, 9.0]
     assert wasted_ps(OPS, PEAKS) / US == pytest.approx(expected, nan_ok=True)
 
 
@@ -59,7 +60,7 @@ def test_a_group_wastes_what_its_operations_do(grouping: str) -> None:
     ops = replace(OPS, span_ps=int(OPS.self_ps.sum()) + 4 * US)
     tree = op_tree(ops, grouping, True, 100, wasted_ps(ops, PEAKS))
     wasted = {name: value / US for name, value in zip(tree.name, tree.wasted_ps.tolist(), strict=True)}
-    assert wasted["all"] == pytest.approx(1 + 8 + 12 + 3 + 4)  # with 4 µs of idle time
+    assert wasted["all"] == pytest.approx(1 + 8 + 12 + 3 + 9 + 4)  # with 4 µs of idle time
     assert wasted["IDLE"] == pytest.approx(4)
     assert wasted["dot"] == pytest.approx(8 + 12 + 0)
     assert wasted["loop fusion"] == pytest.approx(1)  # the unknown one adds nothing

@@ -12,7 +12,7 @@ import { Failed, Loading } from '../widgets/states';
 import { Facts } from '../widgets/summary';
 import { Table } from '../widgets/table/table';
 import './op_card.css';
-import { placeCell, SourceLines } from './source';
+import { placeCell, SourceLines, SourceProblems } from './source';
 import { tableData } from './tool';
 
 export interface OpCardProps {
@@ -145,6 +145,7 @@ function Content({ payload, program, op }: { payload: Payload; program: string; 
       <Part rows={readIfAny(payload, TABLES.contents)} mono={['name', 'opcode', 'shape', 'provenance']} />
       <Part rows={readTable(payload, TABLES.stack)} mono={['place', 'function']} />
       <SourceLines payload={payload} />
+      <SourceProblems />
     </>
   );
 }

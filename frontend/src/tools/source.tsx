@@ -40,7 +40,7 @@ export function placeCell(column: { name: string }, text: string, full: string):
 }
 
 /** Why settings of the server's owner do not apply, for the place where their effect is missed. */
-function Problems(): VNode | null {
+export function SourceProblems(): VNode | null {
   const problems = runs.value?.sources?.problems ?? [];
   if (!problems.length) return null;
   return (
@@ -56,7 +56,7 @@ function Problems(): VNode | null {
 /** The lines around the place that an answer is about, if the server may read them. */
 export function SourceLines({ payload }: { payload: Payload }): VNode | null {
   const rows = readIfAny(payload, LINES);
-  if (!rows?.table.n_rows) return <Problems />;
+  if (!rows?.table.n_rows) return null;
   const { note, title, description } = rows.table;
   return (
     <section class="source-lines" aria-label={title}>

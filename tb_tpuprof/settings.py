@@ -134,11 +134,15 @@ def _address_problem(address: str) -> str:
         return "the server's name must not contain a placeholder"
     if user is not None:
         return "an address must not contain a user name"
-    return "the address contains a character that addresses cannot have" if _NO_ADDRESS.search(address) else ""
+    return (
+        "the address contains a character that addresses cannot have" if _NO_ADDRESS.search(address) else ""
+    )
 
 
 def _folder_problem(folder: str) -> str:
     """Why lines of the files in a folder cannot be shown; empty if they can."""
     if not os.path.isabs(folder):
         return "write an absolute folder, or PREFIX=FOLDER"
-    return "" if len([part for part in folder.split("/") if part]) > 0 else "the whole file system is too much"
+    return (
+        "" if len([part for part in folder.split("/") if part]) > 0 else "the whole file system is too much"
+    )

@@ -56,9 +56,11 @@ def test_lines_that_the_file_does_not_have(project: Path, line: str) -> None:
 
 def test_a_prefix_of_another_machine_and_relative_paths(project: Path) -> None:
     away, relative = snippet("/app/train.py:2:7"), snippet("net.py:1")
-    assert away is not None and away.lines[1] == "line_2 = 2"
+    assert away is not None
+    assert away.lines[1] == "line_2 = 2"
     assert away.place == "/app/train.py:2:7"
-    assert relative is not None and relative.lines[0] == "a"
+    assert relative is not None
+    assert relative.lines[0] == "a"
     assert snippet("train.py:1") is None  # relative paths are those of another folder
 
 
@@ -165,7 +167,9 @@ def links(text: str, monkeypatch: pytest.MonkeyPatch) -> tuple[dict[str, str], t
 
 
 def test_several_links_longest_prefix_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = " /app=https://a.example/x ; /app/vendor/=http://b.example:8080/{path}?l={line};=https://c.example ;"
+    text = (
+        " /app=https://a.example/x ; /app/vendor/=http://b.example:8080/{path}?l={line};=https://c.example ;"
+    )
     rules, problems = links(text, monkeypatch)
     assert list(rules.items()) == [
         ("/app/vendor", "http://b.example:8080/{path}?l={line}"),
@@ -196,7 +200,8 @@ def test_links_that_do_not_apply(entry: str, reason: str, monkeypatch: pytest.Mo
     rules, problems = links(f"{entry};/other=https://host/x", monkeypatch)
     assert rules == {"/other": "https://host/x"}
     (problem,) = problems
-    assert problem.startswith(f"{LINKS_VARIABLE}: the entry ") and reason in problem
+    assert problem.startswith(f"{LINKS_VARIABLE}: the entry ")
+    assert reason in problem
 
 
 def test_the_most_entries(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,9 +214,9 @@ def test_the_most_entries(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_folders_that_do_not_apply(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(FOLDERS_VARIABLE, "src;/app=src;/;/x=/;/home/me")
+    monkeypatch.setenv(FOLDERS_VARIABLE, "src;/app=src;/;/x=/;/srv/code")
     found = source_folders()
-    assert [rule.target for rule in found.rules] == ["/home/me"]
+    assert [rule.target for rule in found.rules] == ["/srv/code"]
     assert [problem.rpartition(": ")[2] for problem in found.problems] == [
         "write an absolute folder, or PREFIX=FOLDER.",
         "write an absolute folder, or PREFIX=FOLDER.",

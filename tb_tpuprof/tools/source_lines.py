@@ -20,8 +20,8 @@ SOURCE_LINES = TableSpec(
         text("code", "Code", "The line, at most 240 characters"),
         flag("is_place", "Here", "Whether it is the line that the trace names"),
     ),
-    "The lines around the place, three each way, if the file is in a folder of TPUPROF_SOURCE_FILES; the note "
-    "names the place",
+    "The lines around the place, three each way, if the file is in a folder of TPUPROF_SOURCE_FILES; the "
+    "note names the place",
     is_optional=True,
     sentence="The file as it is now, which may differ from what ran",
 )

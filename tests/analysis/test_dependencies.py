@@ -61,7 +61,9 @@ def tpu_trace(folder: Path, runs: list[tuple[int, list[tuple[str, int, int]]]], 
             for name, at, length in ops:
                 plane.event(lines[1], f"%{name} = x()", (begin + at) * US, length * US)
             plane.event(lines[2], "%copy-done.3 = x()", begin * US, 9 * US, {"hlo_op": "copy-done.3"})
-    PlaneWriter(space, "/host:metadata").metadata("jit_f(7)", {"Hlo Proto": proto([computation(1, "f", MAIN, 8)])})
+    PlaneWriter(space, "/host:metadata").metadata(
+        "jit_f(7)", {"Hlo Proto": proto([computation(1, "f", MAIN, 8)])}
+    )
     run = write_run(folder, {"tpu": bytes(space.SerializeToString())})
     return Session(str(run), cache=False).trace("tpu")
 
@@ -69,7 +71,9 @@ def tpu_trace(folder: Path, runs: list[tuple[int, list[tuple[str, int, int]]]], 
 def at(trace: Trace, name: str, core: int, nth: int = 0) -> int:
     """The row of the nth event of an operation on a core's line of operations."""
     names = [trace.strings[i] for i in trace.event_names[trace.events["metadata"]].tolist()]
-    lines = [(trace.plane_names[trace.lines["plane"][line]], trace.line_names[line]) for line in trace.event_line]
+    lines = [
+        (trace.plane_names[trace.lines["plane"][line]], trace.line_names[line]) for line in trace.event_line
+    ]
     return [
         row
         for row, (each, line) in enumerate(zip(names, lines, strict=True))
@@ -197,7 +201,9 @@ def test_a_recorded_run_read_plainly() -> None:
         if module is None:
             continue
         plain = plain_program(module.data.tobytes())
-        of_program = {row: each for row, each in launches.items() if each.get("program_id") == program.program_id}
+        of_program = {
+            row: each for row, each in launches.items() if each.get("program_id") == program.program_id
+        }
         ran = {each["hlo_op"] for each in of_program.values()} & set(plain)
         by_run: dict[Any, list[int]] = {}
         for row, each in of_program.items():

@@ -70,14 +70,16 @@ def test_a_group_wastes_what_its_operations_do(grouping: str) -> None:
 def test_children_beyond_the_limit_are_in_the_sum() -> None:
     tree = op_tree(OPS, "category", False, 1, wasted_ps(OPS, PEAKS))
     names = list(tree.name)
-    assert "vmem.3" in names and "dot.2" not in names
+    assert "vmem.3" in names
+    assert "dot.2" not in names
     assert tree.wasted_ps[names.index("dot")] / US == pytest.approx(20)
 
 
 def test_idle_time_is_unknown_where_all_else_is() -> None:
     ops = replace(OPS, span_ps=int(OPS.self_ps.sum()) + 4 * US)
     tree = op_tree(ops, "program", True, 100)
-    assert "IDLE" in list(tree.name) and np.isnan(tree.wasted_ps).all()
+    assert "IDLE" in list(tree.name)
+    assert np.isnan(tree.wasted_ps).all()
 
 
 def test_rows_of_sparse_cores_are_left_out_of_the_sum() -> None:

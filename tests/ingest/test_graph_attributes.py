@@ -49,7 +49,9 @@ def shape(*dims: int) -> bytes:
 
 def tensor(dtype: int, dims: bytes, **more: bytes | int) -> bytes:
     """A TensorProto; further fields as f<number>=value."""
-    return field(1, dtype) + field(2, dims) + b"".join(field(int(key[1:]), value) for key, value in more.items())
+    return (
+        field(1, dtype) + field(2, dims) + b"".join(field(int(key[1:]), value) for key, value in more.items())
+    )
 
 
 CASES = {
@@ -98,7 +100,9 @@ def test_each_kind_of_value(case: str) -> None:
 
 def test_attributes_inputs_and_the_device_of_the_right_node() -> None:
     first = node("Add", "a", device="/cpu:0", T=1)
-    second = node("Mul", "b", T=3) + field(3, "a") + field(3, "a:1") + field(3, "^c") + attribute("k", field(3, 7))
+    second = (
+        node("Mul", "b", T=3) + field(3, "a") + field(3, "a:1") + field(3, "^c") + attribute("k", field(3, 7))
+    )
     found = details(first, second, of=1)
     assert found.inputs == ("a", "a:1", "^c")
     assert found.device == ""

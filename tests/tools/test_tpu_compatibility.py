@@ -204,7 +204,9 @@ def test_boxes_are_rows(several: Session, boxes: str) -> None:
 def test_the_attributes_of_an_operation(several: Session) -> None:
     drawn = TOOL.run(several, None, {"graph": "version1.tfevents.0"}, "drawing")
     items = table(drawn, "items")
-    assert all((node >= 0) == (kind == "operation") for node, kind in zip(items["node"], items["kind"], strict=True))
+    assert all(
+        (node >= 0) == (kind == "operation") for node, kind in zip(items["node"], items["kind"], strict=True)
+    )
     asked = {"graph": "words", "node": "28"}
     payload = TOOL.run(several, None, asked, "node")
     assert {name: values[0] for name, values in table(payload, "node").items()} == {
@@ -232,7 +234,9 @@ def test_the_drawing_names_the_operation_that_is_asked_about(several: Session) -
     rows = [row for row, kind in enumerate(items["kind"]) if kind == "operation"]
     assert len(rows) > 30
     for row in rows:
-        node = table(TOOL.run(several, None, {"graph": "words", "node": str(items["node"][row])}, "node"), "node")
+        node = table(
+            TOOL.run(several, None, {"graph": "words", "node": str(items["node"][row])}, "node"), "node"
+        )
         assert (node["name"], node["op"]) == ([items["name"][row]], [items["op"][row]])
 
 

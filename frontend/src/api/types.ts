@@ -25,7 +25,7 @@ export interface ListedTool {
 }
 
 /** Where the source files below a prefix are on the web. */
-export interface SourceRule {
+interface SourceRule {
   prefix: string;
   address: string;
 }

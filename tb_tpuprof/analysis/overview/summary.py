@@ -17,6 +17,7 @@ from tb_tpuprof.analysis.ops.roof_excess import Excess, roof_excesses
 from tb_tpuprof.analysis.ops.roofline import Roofs, roofs
 from tb_tpuprof.analysis.ops.stats import OpStats, op_stats
 from tb_tpuprof.analysis.ops.utilization import Utilization, utilization
+from tb_tpuprof.analysis.overview.batch_size import UNKNOWN, BatchSize, batch_size
 from tb_tpuprof.analysis.overview.facts import HostFacts, host_facts
 from tb_tpuprof.analysis.steps.diagnostics import Notice, trace_notices
 from tb_tpuprof.analysis.steps.grouping import groups
@@ -33,7 +34,7 @@ _VERSIONS = ("jax_version", "jaxlib_version", "libtpu_version", "cuda_version", 
 class Summary:
     """`versions`: of libraries and drivers, if the trace has them. `use`: of the accelerators. `calls`:
     framework calls that advice can cite. `excesses`: operations above one of the `roofs`. `loader`: how long
-    PyTorch's loader takes.
+    PyTorch's loader takes. `batch`: the batch size, where shapes reveal it.
 
     The steps of `facts` separate waiting for input from idling as the input pipeline's analysis does
     (`waiting`).
@@ -51,6 +52,7 @@ class Summary:
     roofs: Roofs
     loader: LoaderWait | None
     calls: tuple[Call, ...] = ()
+    batch: BatchSize = UNKNOWN
 
     @property
     def host(self) -> str:
@@ -91,6 +93,7 @@ def summary(trace: Trace) -> Summary:
         roofs(trace),
         loader_wait(trace),
         framework_calls(trace),
+        batch_size(trace),
     )
 
 

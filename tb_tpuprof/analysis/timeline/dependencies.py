@@ -5,8 +5,8 @@ as they ran around it.
     XLA Ops    ▪fusion.1 ─────────────────────────▶ ├ dot.3 ┤ ──▶ ▪add.4
                  ▪copy-start.2 ─▶ ▪copy-done.2 ───▶
 
-The HLO states operands of instructions; a trace has the events of many runs. A producer is the latest event of
-its instruction that begins before the operation does, a consumer the earliest one that begins after it: on
+The HLO states operands of instructions; a trace has the events of many runs. A producer is the latest event
+of its instruction that begins before the operation does, a consumer the earliest one that begins after it: on
 the same plane, and in the same run of the program and the same step where the trace states these. An
 instruction that XLA never runs by itself (`tuple`, `bitcast` …) is replaced by its own operands or readers.
 Operands that come from outside of the computation (parameters) have no arrow.

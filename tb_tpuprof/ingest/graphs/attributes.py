@@ -64,9 +64,7 @@ def node_details(graph: Graph, node: int, type_name: TypeName) -> NodeDetails:
     message = Message(graph.data, int(graph.node_start[node]), int(graph.node_size[node]))
     inputs = message.spans(3)
     entries = message.spans(5)
-    attributes = [
-        _attribute(Message(graph.data, *span), type_name) for span in entries[:MAX_ATTRIBUTES]
-    ]
+    attributes = [_attribute(Message(graph.data, *span), type_name) for span in entries[:MAX_ATTRIBUTES]]
     return NodeDetails(
         tuple(_plain(graph.data[a : a + n].tobytes()) for a, n in inputs[:MAX_INPUTS]),
         _plain(message.blob(4)),
@@ -107,7 +105,9 @@ def _texts(value: Message, kind: int, type_name: TypeName, number: int = 0) -> I
         yield from (f"{one:.7g}" for one in _floats(value, number, "<f4"))
     elif kind in (_STRING, _PLACEHOLDER):
         as_text = _text if kind == _STRING else _plain
-        yield from (as_text(value.data[start : start + size].tobytes()) for start, size in value.spans(number))
+        yield from (
+            as_text(value.data[start : start + size].tobytes()) for start, size in value.spans(number)
+        )
     else:
         yield from (_compound(kind, inner, type_name) for inner in value.messages(number))
 
@@ -170,10 +170,12 @@ def _values(tensor: Message, number: int) -> list[str]:
     most = MAX_VALUES + 1
     start, size = tensor.span(4)
     if size and number in _CONTENT:
-        kind = np.dtype(_CONTENT[number])
-        n = min(size // kind.itemsize, most)
-        found = np.frombuffer(tensor.data[start : start + n * kind.itemsize].tobytes(), kind).tolist()
-        return [_bool(one) if number == 10 else f"{one:.7g}" if kind.kind == "f" else str(one) for one in found]
+        content = np.dtype(_CONTENT[number])
+        n = min(size // content.itemsize, most)
+        found = np.frombuffer(tensor.data[start : start + n * content.itemsize].tobytes(), content).tolist()
+        return [
+            _bool(one) if number == 10 else f"{one:.7g}" if content.kind == "f" else str(one) for one in found
+        ]
     for field, kind in _FLOATS.items():
         if tensor.has(field):
             return [f"{one:.7g}" for one in islice(_floats(tensor, field, kind), most)]

@@ -22,8 +22,8 @@ DEPENDENCIES = TableSpec(
         text("direction", "Direction", "in: the operation reads its result; out: it reads the operation's"),
         text("kind", "Kind", f"Of the arrow: {KIND}"),
     ),
-    "The operations of the program's HLO that an operation reads and that read it, as they ran nearest to it: "
-    f"in the same run and step, on the same device; the nearest {MAX_ARROWS} each way",
+    "The operations of the program's HLO that an operation reads and that read it, as they ran nearest to "
+    f"it: in the same run and step, on the same device; the nearest {MAX_ARROWS} each way",
 )
 SCALARS = (
     ScalarSpec("n_producers", "Operands", "count", "Operations that it reads, also beyond the table"),

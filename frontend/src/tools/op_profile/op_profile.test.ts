@@ -8,16 +8,13 @@ import {
   fusionsToOpen,
   insideOf,
   nodesOf,
-  openAtFirst,
-  parseOpen,
-  rowsOfTree,
   squarified,
   TABLES,
   tilesOf,
   withInside,
   type OpNode,
-  type TreeView,
 } from './model';
+import { openAtFirst, parseOpen, rowsOfTree, type TreeView } from './rows';
 
 /** The tree of a table of nodes. */
 function nodesFrom(

@@ -6,7 +6,8 @@ import type { VNode } from 'preact';
 import { useRef } from 'preact/hooks';
 import { exactText, format, plural, UNKNOWN } from '../../base/units';
 import { ROW_PX, Space, useKeptLines, useRows } from '../../widgets/table/rows';
-import { bandToken, type OpNode, type SortName, type TreeRow, type TreeView } from './model';
+import { bandToken, type OpNode } from './model';
+import { type SortName, type TreeRow, type TreeView } from './rows';
 
 export interface TreeProps {
   rows: readonly TreeRow[];

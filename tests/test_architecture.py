@@ -19,7 +19,7 @@ PACKAGE = ROOT / "tb_tpuprof"
 
 # A module imports from its own part and from parts of a smaller number.
 LAYERS = {
-    "__init__": 0, "units": 0, "errors": 0, "settings": 0, "parallel": 0, "native": 0,
+    "__init__": 0, "units": 0, "errors": 0, "settings": 0, "sources": 1, "parallel": 0, "native": 0,
     "trace": 1,
     "ingest": 2,
     "analysis": 3,

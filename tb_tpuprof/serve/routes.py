@@ -23,6 +23,7 @@ from tb_tpuprof.serve.respond import Body, error_object, fingerprint, wsgi
 from tb_tpuprof.serve.rules import CaptureRules
 from tb_tpuprof.session import Session, SessionStore
 from tb_tpuprof.session.memory import Memory
+from tb_tpuprof.settings import source_folders, source_links
 from tb_tpuprof.tools import TOOLS, get_tool
 from tb_tpuprof.tools.base import Availability, Param
 from tb_tpuprof.tools.payload import Payload
@@ -76,7 +77,13 @@ class Routes:
         """All runs below the logdirs, and the tools, which the menu lists before a run is read."""
         runs = [_run_object(run) for run in self.logdirs.runs()]
         tools = [_listed_tool(tool) for tool in TOOLS if not tool.only_for]
-        return _json({"plugin": self.plugin_name, "version": __version__, "runs": runs, "tools": tools})
+        links = source_links()
+        sources = {
+            "links": [{"prefix": rule.prefix, "address": rule.target} for rule in links.rules],
+            "problems": [*links.problems, *source_folders().problems],
+        }
+        answer = {"plugin": self.plugin_name, "version": __version__, "runs": runs, "tools": tools}
+        return _json({**answer, "sources": sources})
 
     def tools(self, request: Request) -> Body:
         """The run's hosts, and each tool with whether it has something to show."""

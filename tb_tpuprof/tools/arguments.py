@@ -68,8 +68,8 @@ def validate_hosts(tool: Declaration, session: Session, hosts: Sequence[str] | N
 
 
 def lacks_trace(tool: Declaration, session: Session) -> Availability:
-    """Why a tool has nothing to show for a run of another kind: of programs, of saved pages or of snapshots of
-    memory; or of traces, if the tool is for one of these.
+    """Why a tool has nothing to show for a run of another kind: of programs, of saved pages or of memory
+    snapshots; or of traces, if the tool is for one of these.
     """
     state = session.info.state
     if tool.only_for == MEMORY and state != MEMORY:

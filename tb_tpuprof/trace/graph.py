@@ -54,6 +54,7 @@ class Graph:
     `function` is the function's number, -1 for the graph itself. `types` has triples (node, code of an
     attribute in `attributes`, number of a type), `calls` pairs (node, number of the function that an
     attribute names), `edges` pairs (node that produces a value, node that reads it).
+    `node_start` and `node_size`: where a node's message is in `data`.
     """
 
     data: npt.NDArray[np.uint8]
@@ -71,6 +72,8 @@ class Graph:
     is_outside_compilation: Bools
     is_tpu: Bools
     n_damaged: int
+    node_start: Int64s
+    node_size: Int64s
 
     def __len__(self) -> int:
         return len(self.name_start)

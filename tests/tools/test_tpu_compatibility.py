@@ -206,3 +206,49 @@ def test_a_long_refused_text_is_cut(several: Session) -> None:
         TOOL.run(several, None, {"boxes": "7" * 500}, "drawing")
     assert "7" * 80 in str(refused.value)
     assert "7" * 81 not in str(refused.value)
+
+
+def test_the_attributes_of_an_operation(several: Session) -> None:
+    drawn = TOOL.run(several, None, {"graph": "version1.tfevents.0"}, "drawing")
+    items = table(drawn, "items")
+    assert all(
+        (node >= 0) == (kind == "operation") for node, kind in zip(items["node"], items["kind"], strict=True)
+    )
+    asked = {"graph": "words", "node": "28"}
+    payload = TOOL.run(several, None, asked, "node")
+    assert {name: values[0] for name, values in table(payload, "node").items()} == {
+        "name": "network/score/MatMul",
+        "op": "MatMul",
+        "function": "__inference___call___190",
+        "device": "",
+    }
+    assert list(zip(*table(payload, "attributes").values(), strict=True)) == [
+        ("T", "type", "float32"),
+        ("_output_shapes", "list", "[[?, 4]]"),
+        ("transpose_b", "boolean", "true"),
+    ]
+    assert table(payload, "inputs")["input"] == [
+        "network/embed/Gather:output:0",
+        "network/score/MatMul/ReadVariableOp:value:0",
+    ]
+    assert payload.tables["inputs"].note == ""
+
+
+def test_the_drawing_names_the_operation_that_is_asked_about(several: Session) -> None:
+    tree = table(TOOL.run(several, None, {"graph": "words"}), "scopes")
+    boxes = ".".join(f"{row}o" for row in range(len(tree["name"])))
+    items = table(TOOL.run(several, None, {"graph": "words", "boxes": boxes}, "drawing"), "items")
+    rows = [row for row, kind in enumerate(items["kind"]) if kind == "operation"]
+    assert len(rows) > 30
+    for row in rows:
+        node = table(
+            TOOL.run(several, None, {"graph": "words", "node": str(items["node"][row])}, "node"), "node"
+        )
+        assert (node["name"], node["op"]) == ([items["name"][row]], [items["op"][row]])
+
+
+@pytest.mark.parametrize("number", ["-1", "65", "1000000"])
+def test_an_operation_that_is_not_there(several: Session, number: str) -> None:
+    with pytest.raises(BadParameter, match="node"):
+        TOOL.run(several, None, {"graph": "words", "node": number}, "node")
+    assert TOOL.run(several, None, {"graph": "words", "node": "64"}, "node")

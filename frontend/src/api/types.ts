@@ -24,9 +24,17 @@ export interface ListedTool {
   summary: string;
 }
 
+/** Where the source files below a prefix are on the web. */
+interface SourceRule {
+  prefix: string;
+  address: string;
+}
+
 export interface RunsAnswer {
   plugin: string;
   version: string;
+  /** The rules with the longest prefix first, and why others do not apply. */
+  sources?: { links: SourceRule[]; problems: string[] };
   /** Newest first. */
   runs: RunInfo[];
   /** In the menu's order. */

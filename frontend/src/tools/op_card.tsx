@@ -12,6 +12,7 @@ import { Failed, Loading } from '../widgets/states';
 import { Facts } from '../widgets/summary';
 import { Table } from '../widgets/table/table';
 import './op_card.css';
+import { placeCell, SourceLines, SourceProblems } from './source';
 import { tableData } from './tool';
 
 export interface OpCardProps {
@@ -86,6 +87,7 @@ function Part({
         label={table.title}
         hasToolbar={false}
         mono={mono}
+        render={(column, _row, text, full) => placeCell(column, text, full)}
         maxHeight="320px"
         barToken="--warn"
       />
@@ -142,6 +144,8 @@ function Content({ payload, program, op }: { payload: Payload; program: string; 
       <Part rows={readIfAny(payload, TABLES.products)} mono={['name']} />
       <Part rows={readIfAny(payload, TABLES.contents)} mono={['name', 'opcode', 'shape', 'provenance']} />
       <Part rows={readTable(payload, TABLES.stack)} mono={['place', 'function']} />
+      <SourceLines payload={payload} />
+      <SourceProblems />
     </>
   );
 }

@@ -119,6 +119,14 @@ def frame_of(name: str) -> Frame | None:
     return Frame(match["function"], module="builtins") if match else None
 
 
+def python_place(name: str) -> str:
+    """`/app/train.py:15`: the whole path and line of a frame of PyTorch's tracer; empty for other events. JAX
+    and TensorFlow record only the name of the file.
+    """
+    match = _TORCH_FRAME.fullmatch(name)
+    return f"{match['file']}:{match['line']}" if match else ""
+
+
 def _names_data(name: str) -> bool:
     """Whether a name refers to handing over data and not to a step: `load_batch`, `NextBatch`, but not
     `train_on_batch`.

@@ -40,7 +40,8 @@ class OpTree:
     Times (ps) and work are sums over all operations below. `n_children`: the number before children beyond
     the limit were left out. `kind`: row of KINDS. `work_ps`: the denominator of rates: self time; below the
     level of programs at least the time from start to end of the asynchronous operations below, since their
-    own self time is only the remaining wait.
+    own self time is only the remaining wait. `wasted_ps`: the sum of the known wasted times below, NaN if
+    none is known; all idle time is wasted.
     """
 
     name: Words
@@ -51,6 +52,7 @@ class OpTree:
     self_ps: Int64s
     n_occurrences: Int64s
     work_ps: Int64s
+    wasted_ps: Floats
     work: Work
 
     def __len__(self) -> int:
@@ -66,13 +68,16 @@ class _Level:
     names: tuple[str, ...]
 
 
-def op_tree(ops: HloOps, grouping: str, with_idle: bool, limit: int) -> OpTree:
+def op_tree(
+    ops: HloOps, grouping: str, with_idle: bool, limit: int, wasted_ps: Floats | None = None
+) -> OpTree:
     """The tree of all operations except those of SparseCores. A node keeps at most `limit` children of the
-    kinds duplicates and operations.
+    kinds duplicates and operations. `wasted_ps`: of each operation, NaN where unknown; None: all unknown.
     """
     op_rows = np.flatnonzero(~ops.is_sparse)
+    wasted = np.full(len(op_rows), np.nan) if wasted_ps is None else wasted_ps[op_rows]
     ops = ops.taken(op_rows)
-    tree = _grow(_levels(ops, grouping), ops)
+    tree = _grow(_levels(ops, grouping), ops, wasted)
     tree = replace(tree, op=np.where(tree.op >= 0, op_rows[tree.op], -1))
     if with_idle and ops.idle_ps and ops.kind != "CPU":
         tree = _with_idle(tree, ops.idle_ps)
@@ -130,13 +135,14 @@ def _duplicates(ops: HloOps) -> _Level:
     )
 
 
-def _grow(levels: list[_Level], ops: HloOps) -> OpTree:
+def _grow(levels: list[_Level], ops: HloOps, wasted_ps: Floats) -> OpTree:
     """Build all nodes, level by level; the root is row 0."""
     node_of_op = np.zeros(len(ops), np.int64)  # the deepest node so far that contains each operation
     strings, codes, kinds = list(_NAMES), [np.array([0], np.int64)], [np.array([_ALL], np.int64)]
     parents, rows = [np.array([-1], np.int64)], [np.array([-1], np.int64)]
     everything = np.zeros(len(ops), np.int64)
     sums = [_sums(ops, everything, np.arange(len(ops)), 1)]
+    wasted = [_known_sum(everything, wasted_ps, 1)]
     n = 1
     for level in levels:
         labeled = np.flatnonzero(level.labels >= 0)
@@ -153,6 +159,7 @@ def _grow(levels: list[_Level], ops: HloOps) -> OpTree:
         parents.append(node_of_op[labeled[first]])
         rows.append(labels if is_op else np.full(len(first), -1))
         sums.append(_sums(ops, node, labeled, len(first)))
+        wasted.append(_known_sum(node, wasted_ps[labeled], len(first)))
         node_of_op[labeled] = node + n
         n += len(first)
     parent = np.concatenate(parents)
@@ -169,6 +176,7 @@ def _grow(levels: list[_Level], ops: HloOps) -> OpTree:
         self_ps=self_ps,
         n_occurrences=n_occurrences,
         work_ps=np.where(np.isin(kind, (_ALL, _PROGRAM)), self_ps, np.maximum(self_ps, elapsed_ps)),
+        wasted_ps=np.concatenate(wasted),
         work=join_work([part[3] for part in sums]),
     )
 
@@ -184,6 +192,13 @@ def _sums(
     return time, count, elapsed, summed_work(ops.work.taken(op_rows), node, n, ~ops.is_container[op_rows])
 
 
+def _known_sum(node: Int64s, values: Floats, n: int) -> Floats:
+    """The sum of the known values by node, NaN if none is known."""
+    is_known = ~np.isnan(values)
+    total = np.bincount(node, np.where(is_known, values, 0), n)
+    return np.where(np.bincount(node, is_known, n) > 0, total, np.nan)
+
+
 def _with_idle(tree: OpTree, idle_ps: int) -> OpTree:
     def appended(values: npt.NDArray[Any], value: int | bool) -> npt.NDArray[Any]:
         return np.append(values, np.array([value], values.dtype))
@@ -195,6 +210,8 @@ def _with_idle(tree: OpTree, idle_ps: int) -> OpTree:
     name = Words(appended(tree.name.codes, _IDLE_NAME), tree.name.strings)
     work_ps = appended(tree.work_ps, idle_ps)
     work_ps[0] += idle_ps
+    wasted_ps = np.append(tree.wasted_ps, np.nan if np.isnan(tree.wasted_ps[0]) else idle_ps)
+    wasted_ps[0] += idle_ps
     return replace(
         tree,
         name=name,
@@ -203,6 +220,7 @@ def _with_idle(tree: OpTree, idle_ps: int) -> OpTree:
         n_children=appended(n_children, 0),
         self_ps=appended(self_ps, idle_ps),
         work_ps=work_ps,
+        wasted_ps=wasted_ps,
         work=join_work([tree.work, no_work(1)]),
         **nothing,
     )
@@ -240,6 +258,7 @@ def _prune(tree: OpTree, limit: int) -> OpTree:
         tree.self_ps[rows],
         tree.n_occurrences[rows],
         tree.work_ps[rows],
+        tree.wasted_ps[rows],
         tree.work.taken(rows),
     )
 

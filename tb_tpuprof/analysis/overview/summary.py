@@ -19,6 +19,7 @@ from tb_tpuprof.analysis.ops.roof_excess import Excess, roof_excesses
 from tb_tpuprof.analysis.ops.roofline import Roofs, roofs
 from tb_tpuprof.analysis.ops.stats import OpStats, op_stats
 from tb_tpuprof.analysis.ops.utilization import Utilization, utilization
+from tb_tpuprof.analysis.overview.batch_size import UNKNOWN, BatchSize, batch_size
 from tb_tpuprof.analysis.overview.facts import HostFacts, host_facts
 from tb_tpuprof.analysis.overview.recording import Recording, recording
 from tb_tpuprof.analysis.steps.diagnostics import Notice, trace_notices
@@ -36,7 +37,8 @@ _VERSIONS = ("jax_version", "jaxlib_version", "libtpu_version", "cuda_version", 
 class Summary:
     """`versions`: of libraries and drivers, if the trace has them. `use`: of the accelerators. `calls`:
     framework calls that advice can cite. `excesses`: operations above one of the `roofs`. `loader`: how long
-    PyTorch's loader takes. `recording`: how the trace was recorded, None if it does not say so.
+    PyTorch's loader takes. `recording`: how the trace was recorded, None if it does not say so. `batch`: the
+    batch size, where shapes reveal it.
 
     The steps of `facts` separate waiting for input from idling as the input pipeline's analysis does
     (`waiting`). `requests`: of an inference job, None without any.
@@ -56,6 +58,7 @@ class Summary:
     calls: tuple[Call, ...] = ()
     requests: HostInference | None = None
     recording: Recording | None = None
+    batch: BatchSize = UNKNOWN
 
     @property
     def host(self) -> str:
@@ -98,6 +101,7 @@ def summary(trace: Trace) -> Summary:
         framework_calls(trace),
         host_inference(trace) if has_requests(trace) else None,
         recording(trace),
+        batch_size(trace),
     )
 
 

@@ -68,6 +68,8 @@ def read_graph(data: Bytes, start: int, size: int) -> Graph:
         attributes.has(OUTSIDE[:1], len(starts)),
         attributes.has(TPU, len(starts)),
         n_damaged,
+        starts,
+        sizes,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tb_tpuprof.analysis.events.python_frames import python_place
 from tb_tpuprof.analysis.flame.frames import Family
 from tb_tpuprof.analysis.flame.function import FunctionSides, function_sides
 from tb_tpuprof.analysis.flame.nodes import merged_nodes
@@ -16,6 +17,7 @@ from tb_tpuprof.tools.flame_graph.flame import Flame, open_flame
 from tb_tpuprof.tools.flame_graph.rows import MAX_STEPS, labels, per_step
 from tb_tpuprof.tools.flame_graph.tables import BY_STEP, CALLS, FUNCTION_SCALARS, SIDES
 from tb_tpuprof.tools.payload import Payload, Table
+from tb_tpuprof.tools.source_lines import source_tables
 from tb_tpuprof.tools.spec import fill_scalars
 
 MAX_NAME = 10_000
@@ -49,6 +51,7 @@ def function_view(session: Session, hosts: tuple[str, ...], params: Params) -> P
         "sides": _sides_table(found, n),
         "longest_calls": _calls_table(flame, found),
         "by_step": _steps_table(flame, found),
+        **source_tables((python_place(name),)),
     }
     shown = tuple(host.view.host for host in flame.hosts)
     return Payload("flame_graph", session.run, shown, tables, scalars)

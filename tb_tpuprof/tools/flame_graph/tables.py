@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tb_tpuprof.tools.source_lines import SOURCE_LINES
 from tb_tpuprof.tools.spec import ColumnSpec, ScalarSpec, TableSpec, flag, number, text
 
 _NO_FILE = "no file is recorded: not a Python function, or one of the built-in ones"
@@ -237,7 +238,7 @@ BY_STEP = TableSpec(
     ),
     "The function in each step of the first host that calls it, at most 5,000",
 )
-FUNCTION_TABLES = (SIDES, CALLS, BY_STEP)
+FUNCTION_TABLES = (SIDES, CALLS, BY_STEP, SOURCE_LINES)
 FUNCTION_SCALARS = (
     ScalarSpec("self_ps", "Self time", "ps", "Time of the function per step without the calls below"),
     ScalarSpec("total_ps", "Total time", "ps", "Per step; recursive calls count once"),

@@ -31,6 +31,7 @@ from tb_tpuprof.tools.op_profile.tables import (
     STACK,
 )
 from tb_tpuprof.tools.payload import Payload, Scalar, Table
+from tb_tpuprof.tools.source_lines import source_tables
 from tb_tpuprof.tools.spec import Number, fill_scalars
 from tb_tpuprof.tools.trace_hosts import EVENTS_PER_HOST
 from tb_tpuprof.trace.hlo import HloModule
@@ -63,7 +64,11 @@ def details_payload(session: Session, compiled: CompiledOps, tool: str, program:
         tables["padding"] = _padding(module, instruction)
         tables["products"] = _products(module, instruction, unit_side(device.device, device.kind))
         tables["contents"] = _contents(module, instruction, costs, number)
-    tables["stack"] = _stack(trace, ops, module, instruction)
+    places = _places(trace, ops, module, instruction)
+    tables["stack"] = STACK.fill(
+        {"place": [place for place, _ in places], "function": [name for _, name in places]}
+    )
+    tables |= source_tables(place for place, _ in places)
     speed = rates(ops.work, ops.work_ps, compiled.roofs)
     tables["longest"] = _longest(session, compiled.hosts[int(compiled.ops.host[row])], trace, ops)
     scalars = _scalars(ops, speed, compiled.ops.busy_ps)
@@ -207,8 +212,12 @@ def _contents(module: HloModule, instruction: int, costs: ProgramCosts, program:
     )
 
 
-def _stack(trace: Trace, ops: HloOps, module: HloModule | None, instruction: int) -> Table:
-    """Source lines, innermost first: the module's frames, else the text from a TPU's compiler."""
+def _places(
+    trace: Trace, ops: HloOps, module: HloModule | None, instruction: int
+) -> Sequence[tuple[str, str]]:
+    """Source lines and their functions, innermost first: the module's frames, else the text from a TPU's
+    compiler.
+    """
     places: Sequence[tuple[str, str]] = ()
     if module is not None and instruction >= 0:
         frames = module.frames.stack(int(module.instructions["stack_frame"][instruction]))
@@ -220,11 +229,7 @@ def _stack(trace: Trace, ops: HloOps, module: HloModule | None, instruction: int
         places = [(line.strip(), "") for line in text.splitlines() if line.strip()]
     if not places and ops.source[0]:
         places = [(ops.source[0], "")]
-    columns = {
-        "place": [place for place, _ in places],
-        "function": [name for _, name in places],
-    }
-    return STACK.fill(columns)
+    return places
 
 
 def _scalars(ops: HloOps, speed: Rates, busy_ps: int) -> dict[str, Scalar]:

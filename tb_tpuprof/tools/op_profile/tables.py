@@ -10,6 +10,7 @@ from tb_tpuprof.tools.reasons import (
     NO_INTENSITY,
     NO_OCCURRENCE,
 )
+from tb_tpuprof.tools.source_lines import SOURCE_LINES
 from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, flag, number, text
 from tb_tpuprof.tools.tiles import tiles
 
@@ -34,6 +35,15 @@ NODES = TableSpec(
             "fraction",
             "The node's share of the tree's total time",
             formula="time ÷ total time",
+        ),
+        number(
+            "wasted_ps",
+            "Wasted",
+            "ps",
+            "Time in which the resource that limits the operation (compute, HBM or an on-chip memory: the "
+            "one closest to its peak) was not used, summed over the operations below; idle time is wasted",
+            formula="Σ self time × (1 − utilization of the limiting resource)",
+            unknown="the trace must state the work of an operation, and the device's peak must be known",
         ),
         number("n_occurrences", "Occurrences", "count", "How often the operations below the node ran"),
         number(
@@ -286,7 +296,7 @@ LONGEST = TableSpec(
     ),
     "Its longest event; no row if none was traced",
 )
-OP_TABLES = (FACTS, SHAPES, PADDING, PRODUCTS, CONTENTS, STACK, LONGEST)
+OP_TABLES = (FACTS, SHAPES, PADDING, PRODUCTS, CONTENTS, STACK, SOURCE_LINES, LONGEST)
 OP_SCALARS = (
     ScalarSpec(
         "self_time_ps", "Self time", "ps", "Time of all occurrences, without operations nested inside"

@@ -11,6 +11,7 @@ from tb_tpuprof.analysis.ops.category_sentence import category_sentence, op_cate
 from tb_tpuprof.analysis.ops.hlo_record import HloOps
 from tb_tpuprof.analysis.ops.roofline import NEAR_A_LIMIT, Roofs, ratio
 from tb_tpuprof.analysis.ops.tree import GROUPINGS, KINDS, OpTree, op_tree
+from tb_tpuprof.analysis.ops.wasted import wasted_ps
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Param, Params, Question
 from tb_tpuprof.tools.hlo_session import (
@@ -39,7 +40,8 @@ Floats = npt.NDArray[np.float64]
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """The tree of one, several or all hosts together."""
     compiled = find_device_ops(session, hosts, TOOL.name)
-    tree = op_tree(compiled.ops, str(params["group_by"]), bool(params["idle"]), int(params["limit"]))
+    wasted = wasted_ps(compiled.ops, compiled.roofs)
+    tree = op_tree(compiled.ops, str(params["group_by"]), bool(params["idle"]), int(params["limit"]), wasted)
     tables = {"nodes": nodes_table(tree, compiled)}
     verdict = with_limits(TOOL.name, _verdict(tree, compiled), limits_of(session, hosts))
     return Payload(
@@ -86,6 +88,7 @@ def nodes_table(tree: OpTree, compiled: CompiledOps) -> Table:
         "n_children": tree.n_children,
         "self_time_ps": tree.self_ps,
         "time_fraction": tree.self_ps / total_ps,
+        "wasted_ps": tree.wasted_ps,
         "n_occurrences": tree.n_occurrences,
         "avg_time_ps": ratio(tree.self_ps.astype(np.float64), tree.n_occurrences),
         "flops": np.where(work.knows_flops, work.flops, np.nan),

@@ -393,6 +393,7 @@ def environment(run: Run) -> Table:
     if hardware.n_replicas:
         each = f" of {hardware.n_partitions} {per_device}s each" if hardware.n_partitions > 1 else ""
         pairs.append(("Replicas", f"{hardware.n_replicas}{each}"))
+    pairs.append(("Batch size (derived)", _batch(parts)))
     if hardware.peak_flops_per_s:
         pairs.append(
             (f"Peak compute per {per_device}", format_value(hardware.peak_flops_per_s, "flops_per_s"))
@@ -412,6 +413,17 @@ def environment(run: Run) -> Table:
     pairs += [(f"{name} version", value) for name, value in versions.items()]
     pairs += recording_pairs([part.recording for part in parts])
     return ENVIRONMENT.fill({"name": [name for name, _ in pairs], "value": [value for _, value in pairs]})
+
+
+def _batch(parts: Sequence[Summary]) -> str:
+    """The batch size of the hosts that reveal one; unknown if they disagree."""
+    found = list(dict.fromkeys(part.batch for part in parts if part.batch.value))
+    if not found:
+        return f"unknown: {parts[0].batch.how}"
+    if len({(one.value, one.per) for one in found}) > 1:
+        return f"unknown: hosts differ: {', '.join(f'{one.value:,}' for one in found[:4])}"
+    per = f" per {found[0].per}" if found[0].per else ""
+    return f"{found[0].value:,}{per}: {found[0].how}"
 
 
 def _framework(facts: RunFacts) -> str:

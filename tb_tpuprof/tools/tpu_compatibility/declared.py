@@ -27,6 +27,11 @@ DRAWING_PARAMS = (
     ),
 )
 
+NODE_PARAMS = (
+    _GRAPH,
+    Param("node", "Node", "int", None, "Number of the operation, as in `items`", is_required=True),
+)
+
 _OP = text("op", "Operation", "Its type, such as MatMul")
 _N_OPS = number("n_ops", "Nodes", "count", "Number of nodes")
 _REASON = text("reason", "Why", "Reason for its status")
@@ -186,6 +191,7 @@ ITEMS = TableSpec(
         _N_NOT_CHECKED,
         text("reason", "Why", "Reason for an operation's status"),
         text("fix", "What to do", "For an incompatible operation"),
+        number("node", "Node", "id", "Number of the operation in the graph; -1 for other items"),
     ),
     "Boxes of scopes and operations, frames before their contents",
 )
@@ -218,3 +224,32 @@ DRAWING_SCALARS = (
         "Edges that are not drawn, because there are too many",
     ),
 )
+
+NODE = TableSpec(
+    "node",
+    "Operation",
+    (
+        text("name", "Node", "Name of the node in the graph"),
+        _OP,
+        _FUNCTION,
+        text("device", "Device", "The device that the graph asks for; empty: any"),
+    ),
+    "The node itself: one row",
+)
+ATTRIBUTES = TableSpec(
+    "attributes",
+    "Attributes",
+    (
+        text("name", "Attribute", "Name of the attribute in the NodeDef"),
+        text("kind", "Kind", "Kind of the value: type, shape, tensor, function, integer and so on"),
+        text("value", "Value", "The value as text; long lists, texts and tensors by their beginning"),
+    ),
+    "The attributes of the node's definition by name, at most 200",
+)
+INPUTS = TableSpec(
+    "inputs",
+    "Inputs",
+    (text("input", "Input", "Node and output, or an argument of the function; `^`: a control input"),),
+    "What the node reads, in the order of the graph, at most 200",
+)
+NODE_TABLES = (NODE, ATTRIBUTES, INPUTS)

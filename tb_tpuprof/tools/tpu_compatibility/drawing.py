@@ -81,6 +81,7 @@ def _items_table(result: Compatibility, tree: Scopes, drawn: Drawing) -> Table:
             "n_not_checked": drawn.counts[:, NOT_CHECKED],
             "reason": reasons,
             "fix": fixes,
+            "node": np.where(drawn.kind == OPERATION, drawn.node, -1),
         }
     )
 

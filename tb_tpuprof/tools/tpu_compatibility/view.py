@@ -25,6 +25,7 @@ from tb_tpuprof.tools.spec import Number, fill_scalars
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.tpu_compatibility import declared
 from tb_tpuprof.tools.tpu_compatibility.drawing import drawing_scalars, drawing_tables, toggled_scopes
+from tb_tpuprof.tools.tpu_compatibility.node import node_tables
 from tb_tpuprof.tools.tpu_compatibility.tables import (
     by_op_table,
     fixes_table,
@@ -78,6 +79,13 @@ def drawing_view(session: Session, hosts: tuple[str, ...], params: Params) -> Pa
     drawn = drawing(result, tree, *toggled_scopes(str(params.get("boxes", "")), tree))
     tables, scalars = drawing_tables(result, tree, drawn), drawing_scalars(drawn)
     return Payload(TOOL.name, session.run, hosts, tables, scalars)
+
+
+def node_view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
+    """The attributes and inputs of one operation. Raises BadParameter if there is none of that number."""
+    _, place = _chosen(session, params)
+    result, _ = session.graphs.get(_of_graph, place)
+    return Payload(TOOL.name, session.run, hosts, node_tables(result.graph, int(params["node"])), {})
 
 
 def _chosen(session: Session, params: Params) -> tuple[GraphSearch, GraphPlace]:
@@ -233,6 +241,13 @@ TOOL = Tool(
             declared.DRAWING_PARAMS,
             declared.DRAWING_TABLES,
             declared.DRAWING_SCALARS,
+        ),
+        Question(
+            "node",
+            "The attributes and inputs of one operation",
+            node_view,
+            declared.NODE_PARAMS,
+            declared.NODE_TABLES,
         ),
     ),
 )

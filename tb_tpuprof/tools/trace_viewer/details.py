@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tb_tpuprof.analysis.events.glossary import explained
+from tb_tpuprof.analysis.events.python_frames import python_place
 from tb_tpuprof.analysis.ops import labels as op_labels
 from tb_tpuprof.analysis.steps.grouping import groups
 from tb_tpuprof.analysis.timeline.flows import flows
@@ -17,6 +18,7 @@ from tb_tpuprof.analysis.timeline.modules import module_around
 from tb_tpuprof.analysis.timeline.totals import ancestors, first_within, neighbour, same_name, self_time
 from tb_tpuprof.tools.base import Params
 from tb_tpuprof.tools.payload import Scalar, Table
+from tb_tpuprof.tools.source_lines import source_tables
 from tb_tpuprof.tools.spec import TableSpec, fill_scalars
 from tb_tpuprof.tools.trace_hosts import HostView, View
 from tb_tpuprof.tools.trace_viewer import tables
@@ -65,6 +67,7 @@ def event_answer(view: View, event_id: int) -> Answer:
         "flows": _flows_table(host, event),
         "histogram": _histogram(alike.edges, alike.counts),
         "links": links_table(host.trace, about, host.track_of(line).kind),
+        **source_tables(_places(about["source"], dict(arguments).get("source_stack", ""))),
     }
     return answer, fill_scalars(tables.EVENT_SCALARS, scalars)
 
@@ -147,6 +150,7 @@ def _about(host: HostView, event: int, line: int, arguments: dict[str, str]) -> 
     ):
         if len(codes) and codes[labels.of[0]] >= 0:
             about[key] = labels.texts(int(codes[labels.of[0]]))
+    about["source"] = about["source"] or python_place(about["full_name"])
     if about["framework_op"].startswith(op_labels.NO_OPERATION):
         about["framework_op"] = ""
     if not about["framework_op"] and track.kind == "ops":
@@ -164,6 +168,11 @@ def _about(host: HostView, event: int, line: int, arguments: dict[str, str]) -> 
     ):
         about["hlo_module"] = module_around(trace, row)
     return about | _explanation(about, track.kind)
+
+
+def _places(source: str, stack: str) -> list[str]:
+    """The places that an event names: those of its stack, innermost first, else its source line."""
+    return [line.strip() for line in stack.splitlines() if line.strip()] or [source]
 
 
 def _explanation(about: dict[str, str], track_kind: str) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tb_tpuprof.tools.source_lines import SOURCE_LINES
 from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, flag, number, text
 
 EVENT = number("event", "Event", "id", "Id: host_index · 2^40 + row")
@@ -11,7 +12,7 @@ HOST = text("host", "Host", "Name of the host")
 IS_DERIVED = flag("is_derived", "Derived", "Made by the viewer, not in the file")
 START = number("start_ps", "Start", "ps", "Start of the event, since the view's start")
 DURATION = number("duration_ps", "Duration", "ps", "Duration of the event, as recorded")
-_EVENT_COLUMNS = (EVENT, TRACK, _NAME, START, DURATION)
+EVENT_COLUMNS = (EVENT, TRACK, _NAME, START, DURATION)
 
 HOSTS = TableSpec(
     "hosts",
@@ -267,7 +268,7 @@ EVENT_FLOWS = TableSpec(
     "flows",
     "Flows",
     (
-        *_EVENT_COLUMNS,
+        *EVENT_COLUMNS,
         text("direction", "Direction", "Whether the arrow leads into the event or out of it: in or out"),
         text("kind", "Kind", "What connects the two events"),
     ),
@@ -293,7 +294,7 @@ LINKS = TableSpec(
     ),
     "Links to the event on other pages, most relevant first",
 )
-EVENT_TABLES = (ABOUT, ARGUMENTS, ANCESTORS, EVENT_FLOWS, HISTOGRAM, LINKS)
+EVENT_TABLES = (ABOUT, ARGUMENTS, ANCESTORS, EVENT_FLOWS, HISTOGRAM, LINKS, SOURCE_LINES)
 EVENT_SCALARS = (
     ScalarSpec("event", "Event", "id", "Id of the event: host_index · 2^40 + row"),
     ScalarSpec("track", "Track", "id", "Id of the track: host_index · 2^24 + line"),
@@ -331,7 +332,7 @@ NEIGHBOUR = TableSpec(
     "neighbour",
     "Neighbor",
     (
-        *_EVENT_COLUMNS,
+        *EVENT_COLUMNS,
         number("depth", "Depth", "count", "Row of the event within its track; 0 is the outermost"),
     ),
     "The event next to it on its track and depth, else on its track, or the first within it; no row if "

@@ -130,6 +130,15 @@ export const FLAME_GRAPH = {
         },
         {},
       ),
+      source_lines: table(
+        'source_lines',
+        {
+          line: 'number',
+          code: 'text',
+          is_place: 'bool',
+        },
+        {},
+      ),
     },
     scalars: {
       self_ps: scalar('self_ps', false),

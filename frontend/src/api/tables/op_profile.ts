@@ -13,6 +13,7 @@ export const OP_PROFILE = {
           n_children: 'number',
           self_time_ps: 'number',
           time_fraction: 'number',
+          wasted_ps: 'number',
           n_occurrences: 'number',
           avg_time_ps: 'number',
           flops: 'number',
@@ -104,6 +105,15 @@ export const OP_PROFILE = {
         {
           place: 'text',
           function: 'text',
+        },
+        {},
+      ),
+      source_lines: table(
+        'source_lines',
+        {
+          line: 'number',
+          code: 'text',
+          is_place: 'bool',
         },
         {},
       ),

@@ -96,6 +96,7 @@ export const TPU_COMPATIBILITY = {
           n_not_checked: 'number',
           reason: 'text',
           fix: 'text',
+          node: 'number',
         },
         {},
       ),
@@ -114,6 +115,38 @@ export const TPU_COMPATIBILITY = {
       n_items: scalar('n_items', false),
       n_rest: scalar('n_rest', false),
       n_cut: scalar('n_cut', false),
+    },
+  },
+  node: {
+    tables: {
+      node: table(
+        'node',
+        {
+          name: 'text',
+          op: 'text',
+          function: 'text',
+          device: 'text',
+        },
+        {},
+      ),
+      attributes: table(
+        'attributes',
+        {
+          name: 'text',
+          kind: 'text',
+          value: 'text',
+        },
+        {},
+      ),
+      inputs: table(
+        'inputs',
+        {
+          input: 'text',
+        },
+        {},
+      ),
+    },
+    scalars: {
     },
   },
 };

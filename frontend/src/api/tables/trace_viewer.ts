@@ -162,6 +162,15 @@ export const TRACE_VIEWER = {
         },
         {},
       ),
+      source_lines: table(
+        'source_lines',
+        {
+          line: 'number',
+          code: 'text',
+          is_place: 'bool',
+        },
+        {},
+      ),
     },
     scalars: {
       event: scalar('event', false),
@@ -411,6 +420,27 @@ export const TRACE_VIEWER = {
       length_difference_ps: scalar('length_difference_ps', false),
       n_events_a: scalar('n_events_a', false),
       n_events_b: scalar('n_events_b', false),
+    },
+  },
+  dependencies: {
+    tables: {
+      dependencies: table(
+        'dependencies',
+        {
+          event: 'number',
+          track: 'number',
+          name: 'text',
+          start_ps: 'number',
+          duration_ps: 'number',
+          direction: 'text',
+          kind: 'text',
+        },
+        {},
+      ),
+    },
+    scalars: {
+      n_producers: scalar('n_producers', false),
+      n_consumers: scalar('n_consumers', false),
     },
   },
 };

@@ -6,9 +6,11 @@ import type { Payload } from '../../api/types';
 import { format } from '../../base/units';
 import { canOpen } from '../../state/catalog';
 import { useLoaded } from '../../state/payload';
+import { placeOfFrame } from '../../base/source_link';
 import { openTool } from '../../state/selection';
 import { Failed, Loading } from '../../widgets/states';
 import { selectionParams } from './selection_params';
+import { Place, SourceLines } from '../source';
 import type { ToolProps } from '../tool';
 import { familyTitle, FUNCTION, placeOf, signed } from './model';
 
@@ -274,7 +276,10 @@ function Content({ payload, ...props }: PanelProps & { payload: Payload }): VNod
   return (
     <>
       <h2>
-        <span>{shownName}</span> <small>{root?.place}</small>{' '}
+        <span>{shownName}</span>{' '}
+        <small>
+          <Place place={placeOfFrame(name) || (root?.place ?? '')}>{root?.place}</Place>
+        </small>{' '}
         {root && <em class={`fg-badge fg-${root.family}`}>{familyTitle(root.family)}</em>}
       </h2>
       <dl class="facts">
@@ -300,6 +305,7 @@ function Content({ payload, ...props }: PanelProps & { payload: Payload }): VNod
           </div>
         )}
       </dl>
+      <SourceLines payload={payload} />
       <Sandwich payload={payload} onChoose={choose} />
       <Neighbors title="Callers" nodes={nextTo(all, root)} onChoose={choose} />
       <Neighbors title="Callees" nodes={nextTo(all, callees[0])} onChoose={choose} />

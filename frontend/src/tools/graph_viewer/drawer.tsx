@@ -6,6 +6,7 @@ import type { VNode } from 'preact';
 import { exactText, format } from '../../base/units';
 import { useEscape } from '../../state/escape';
 import { Fact, Ways } from '../card_parts';
+import { Place } from '../source';
 import type { Node } from './model';
 
 interface DrawerProps {
@@ -43,7 +44,9 @@ function Metadata({ node }: { node: Node }): VNode {
       {node.source && (
         <>
           <h3>Source</h3>
-          <p class="gv-path">{node.source}</p>
+          <p class="gv-path">
+            <Place place={node.source} />
+          </p>
           {node.stack.includes('\n') && (
             <details>
               <summary>Stack</summary>

@@ -8,6 +8,7 @@ import { parseView, viewChange, type TableColumn } from '../../widgets/table/mod
 import { Table } from '../../widgets/table/table';
 import { ShareCharts } from '../donut';
 import { OpCard } from '../op_card';
+import { placeCell } from '../source';
 import { idleColumns, inOrder, opChoice, rowOfOp, tableData, type ToolProps } from '../tool';
 import { donutsOf, filterOf, initialView, ORDER, TABLES, TOTALS, withPlainNames } from './model';
 
@@ -24,7 +25,7 @@ function Operations({ ops, params, setParams }: { ops: Ops } & ViewProps): VNode
   const chosenRow = useMemo(() => (op ? rowOfOp(ops, program, op) : -1), [ops, op, program]);
   const choose = (row: number): void => setParams(opChoice(ops, row, row === chosenRow), 'push');
   const render = (column: TableColumn, _row: number, text: string, full: string): VNode | undefined => {
-    if (column.name !== 'op') return undefined;
+    if (column.name !== 'op') return placeCell(column, text, full);
     return (
       <span class="text-link" data-tip={`${full}\nShow its details`}>
         {text}

@@ -2,6 +2,7 @@
 import type { VNode } from 'preact';
 import { exactText, format, threeDigits } from '../../base/units';
 import { Fact, Ways } from '../card_parts';
+import { Place } from '../source';
 import type { Buffer } from './model';
 
 function Bytes({ name, bytes }: { name: string; bytes: number }): VNode {
@@ -13,7 +14,9 @@ function Source({ buffer }: { buffer: Buffer }): VNode | null {
   return (
     <>
       <h4>Source</h4>
-      <p class="mv-path">{buffer.source}</p>
+      <p class="mv-path">
+        <Place place={buffer.source} />
+      </p>
       {buffer.stack.includes('\n') && (
         <details>
           <summary>Stack</summary>

@@ -6,7 +6,6 @@ import { readIfAny, readTable } from '../../api/declared';
 import { OP_PROFILE } from '../../api/tables/op_profile';
 import type { Payload } from '../../api/types';
 import { paletteToken } from '../../base/color';
-import { matches, orderKey, wordsOf } from '../../base/search';
 
 export const { tables: TABLES, scalars: SCALARS } = OP_PROFILE.page;
 const OP_TABLES = OP_PROFILE.op.tables;
@@ -22,6 +21,7 @@ export interface OpNode {
   nChildren: number;
   timePs: number;
   share: number;
+  wastedPs: number | null;
   occurrences: number;
   avgPs: number | null;
   flops: number | null;
@@ -62,7 +62,8 @@ export function nodesOf(payload: Payload): OpNode[] {
     rows.number('hbm_bytes_per_s'),
     rows.number('hbm_fraction'),
   ];
-  const [onChipRead, onChipWrite, isFusion] = [
+  const [wastedPs, onChipRead, onChipWrite, isFusion] = [
+    rows.number('wasted_ps'),
     rows.number('on_chip_read_fraction'),
     rows.number('on_chip_write_fraction'),
     rows.flag('is_fusion'),
@@ -80,6 +81,7 @@ export function nodesOf(payload: Payload): OpNode[] {
       nChildren: nChildren(row) ?? 0,
       timePs: timePs(row) ?? 0,
       share: share(row) ?? 0,
+      wastedPs: wastedPs(row),
       occurrences: occurrences(row) ?? 0,
       avgPs: avgPs(row),
       flops: flops(row),
@@ -144,6 +146,7 @@ export function withInside(
         onChipRead: null,
         onChipWrite: null,
         avgPs: null,
+        wastedPs: null,
       };
       const node: OpNode = {
         ...unknown,
@@ -186,118 +189,6 @@ export function fusionsToOpen(nodes: readonly OpNode[], rows: Iterable<number>):
 }
 
 const MOST_FUSIONS = 24;
-
-export const SORTS = {
-  name: (node: OpNode) => orderKey(node.name),
-  time: (node: OpNode) => node.timePs,
-  flops: (node: OpNode) => node.flopsUsed ?? node.flopRate ?? -1,
-  hbm: (node: OpNode) => node.hbmUsed ?? node.hbmRate ?? -1,
-  on_chip: (node: OpNode) => Math.max(node.onChipRead ?? -1, node.onChipWrite ?? -1),
-  occurrences: (node: OpNode) => node.occurrences,
-  avg: (node: OpNode) => node.avgPs ?? -1,
-} as const;
-export type SortName = keyof typeof SORTS;
-
-export interface TreeView {
-  open: ReadonlySet<number>;
-  query: string;
-  sort: SortName;
-  ascending: boolean;
-  top: number;
-}
-
-export interface TreeRow {
-  node: OpNode;
-  isOpen: boolean;
-  /** The children that are not shown, below the last visible one of this node: their number and time. */
-  rest?: { count: number; timePs: number };
-}
-
-function sorted(children: readonly OpNode[], { sort, ascending }: TreeView): OpNode[] {
-  const key = SORTS[sort];
-  const sign = ascending ? 1 : -1;
-  const keyed = children.map((node) => ({ node, key: key(node) }));
-  keyed.sort((a, b) => (a.key < b.key ? -sign : a.key > b.key ? sign : a.node.row - b.node.row));
-  return keyed.map(({ node }) => node);
-}
-
-/** Nodes that match the search, with all their ancestors; null: there is no search. */
-function matchingRows(nodes: readonly OpNode[], query: string): Set<number> | null {
-  const words = wordsOf(query);
-  if (!words.length) return null;
-  const rows = new Set<number>();
-  for (const node of nodes) {
-    if (!matches(`${node.name} ${node.provenance}`, words)) continue;
-    for (
-      let ancestor: OpNode | undefined = node;
-      ancestor && !rows.has(ancestor.row);
-      ancestor = nodes[ancestor.parent]
-    )
-      rows.add(ancestor.row);
-  }
-  return rows;
-}
-
-/** The rows on screen. During a search, paths to matches are open. */
-export function rowsOfTree(nodes: readonly OpNode[], view: TreeView): TreeRow[] {
-  const matching = matchingRows(nodes, view.query);
-  const rows: TreeRow[] = [];
-  const walk = (parent: OpNode): void => {
-    const candidates = matching ? parent.children.filter((node) => matching.has(node.row)) : parent.children;
-    const longest = new Set(
-      [...candidates]
-        .sort((a, b) => b.timePs - a.timePs)
-        .slice(0, matching ? candidates.length : view.top)
-        .map((node) => node.row),
-    );
-    for (const node of sorted(
-      candidates.filter(({ row }) => longest.has(row)),
-      view,
-    )) {
-      const isOpen = matching
-        ? node.children.some((child) => matching.has(child.row))
-        : view.open.has(node.row);
-      rows.push({ node, isOpen });
-      if (isOpen) walk(node);
-    }
-    const shownPs = candidates.reduce((sum, node) => sum + (longest.has(node.row) ? node.timePs : 0), 0);
-    const count = parent.nChildren - longest.size;
-    const last = rows.at(-1);
-    if (!matching && count > 0 && last)
-      rows.push({
-        node: parent,
-        isOpen: false,
-        rest: { count, timePs: Math.max(0, parent.timePs - shownPs) },
-      });
-  };
-  const root = nodes[0];
-  if (root) walk(root);
-  return rows;
-}
-
-/** Open at first: the path along the most time, down to its operations. */
-export function openAtFirst(nodes: readonly OpNode[]): Set<number> {
-  const open = new Set<number>();
-  const longest = (children: readonly OpNode[]): OpNode | undefined =>
-    children.filter(({ kind }) => kind !== 'idle').sort((a, b) => b.timePs - a.timePs)[0];
-  for (
-    let current = longest(nodes[0]?.children ?? []);
-    current && current.kind !== 'op' && current.kind !== 'duplicates';
-    current = longest(current.children)
-  )
-    open.add(current.row);
-  return open;
-}
-
-export function parseOpen(text: string | undefined, initial: ReadonlySet<number>): ReadonlySet<number> {
-  if (text === undefined) return initial;
-  return new Set(
-    text
-      .split('.')
-      .map(Number)
-      .filter((row) => Number.isInteger(row) && row > 0),
-  );
-}
 
 export interface Box {
   node: OpNode;

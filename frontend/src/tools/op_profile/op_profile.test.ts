@@ -8,16 +8,13 @@ import {
   fusionsToOpen,
   insideOf,
   nodesOf,
-  openAtFirst,
-  parseOpen,
-  rowsOfTree,
   squarified,
   TABLES,
   tilesOf,
   withInside,
   type OpNode,
-  type TreeView,
 } from './model';
+import { openAtFirst, parseOpen, rowsOfTree, type TreeView } from './rows';
 
 /** The tree of a table of nodes. */
 function nodesFrom(
@@ -34,7 +31,14 @@ const NODES = nodesFrom({
   self_time_ps: [100, 60, 30, 10, 50, 10, 30, 15],
   provenance: ['', '', '', '', '', '', 'jit(f)/x', ''],
 });
-const VIEW: TreeView = { open: new Set([1, 4]), query: '', sort: 'time', ascending: false, top: 10 };
+const VIEW: TreeView = {
+  open: new Set([1, 4]),
+  query: '',
+  sort: 'time',
+  ascending: false,
+  top: 10,
+  cover: null,
+};
 const names = (view: Partial<TreeView>): string[] =>
   rowsOfTree(NODES, { ...VIEW, ...view }).map(({ node, rest }) =>
     rest ? `${rest.count} of ${node.name}: ${rest.timePs}` : node.name,
@@ -48,6 +52,36 @@ describe('rows of the tree', () => {
 
   it('are cut at the longest ones', () => {
     expect(names({ top: 1, open: new Set([4]) })).toEqual(['p1', '2 of all: 40']);
+  });
+
+  it('cover 90% of their parent, and no more rows than that takes', () => {
+    // 60 + 30 of 100 are 90; of dot's 50, 30 + 15 are 45, of which all is needed.
+    expect(names({ cover: 0.9, open: new Set() })).toEqual(['p1', 'IDLE', '1 of all: 10']);
+    expect(names({ cover: 0.9, open: new Set([4]), top: 1 })).toEqual(['p1', 'IDLE', '1 of all: 10']);
+    expect(names({ cover: 0.91, open: new Set() })).toEqual(['p1', 'IDLE', 'p2']);
+    expect(names({ cover: 0.6, open: new Set([1, 4]) })).toEqual([
+      ...['p1', 'dot', 'dot.1', '4 of dot: 20', '1 of p1: 10', '2 of all: 40'],
+    ]);
+  });
+
+  it('are chosen and sorted by wasted time', () => {
+    const nodes = nodesFrom({
+      name: ['all', 'busy', 'slow', 'unknown', 'small'],
+      kind: ['all', 'op', 'op', 'op', 'op'],
+      parent: [-1, 0, 0, 0, 0],
+      n_children: [4, 0, 0, 0, 0],
+      self_time_ps: [100, 60, 25, 10, 5],
+      wasted_ps: [40, 10, 25, null, 5],
+    });
+    const shown = (view: Partial<TreeView>): string[] =>
+      rowsOfTree(nodes, { ...VIEW, sort: 'wasted', open: new Set(), ...view }).map(({ node, rest }) =>
+        rest ? `${rest.count} more, ${rest.timePs}` : node.name,
+      );
+    expect(shown({})).toEqual(['slow', 'busy', 'small', 'unknown']);
+    expect(shown({ top: 1 })).toEqual(['slow', '3 more, 75']);
+    // 25 + 10 of 40 are 87.5%, with 5 more all of it.
+    expect(shown({ cover: 0.875 })).toEqual(['slow', 'busy', '2 more, 15']);
+    expect(shown({ cover: 0.9 })).toEqual(['slow', 'busy', 'small', '1 more, 10']);
   });
 
   it('are sorted within their parent', () => {

@@ -6,7 +6,8 @@ import type { VNode } from 'preact';
 import { useRef } from 'preact/hooks';
 import { exactText, format, plural, UNKNOWN } from '../../base/units';
 import { ROW_PX, Space, useKeptLines, useRows } from '../../widgets/table/rows';
-import { bandToken, type OpNode, type SortName, type TreeRow, type TreeView } from './model';
+import { bandToken, type OpNode } from './model';
+import { type SortName, type TreeRow, type TreeView } from './rows';
 
 export interface TreeProps {
   rows: readonly TreeRow[];
@@ -14,6 +15,7 @@ export interface TreeProps {
   chosen: (node: OpNode) => boolean;
   hasPeaks: boolean;
   hasOnChip: boolean;
+  hasWasted: boolean;
   onToggle: (node: OpNode) => void;
   onChoose: (node: OpNode) => void;
   onSort: (name: SortName) => void;
@@ -85,7 +87,7 @@ function Rest({ row, nColumns }: { row: TreeRow; nColumns: number }): VNode {
       <td>
         <div class="op-name" style={{ paddingLeft: `${node.depth * INDENT_PX}px` }}>
           <span class="op-toggle" />
-          <small class="muted">{plural(rest?.count ?? 0, 'shorter one', 'shorter ones')} not shown</small>
+          <small class="muted">{plural(rest?.count ?? 0, 'other', 'others')} not shown</small>
         </div>
       </td>
       <td class="n muted">{format(rest?.timePs ?? null, 'ps')}</td>
@@ -95,7 +97,11 @@ function Rest({ row, nColumns }: { row: TreeRow; nColumns: number }): VNode {
 }
 
 /** An instruction inside a fusion: not measured. */
-function Estimate({ node, hasOnChip }: { node: OpNode; hasOnChip: boolean }): VNode {
+function Estimate({
+  node,
+  hasOnChip,
+  hasWasted,
+}: { node: OpNode } & Pick<TreeProps, 'hasOnChip' | 'hasWasted'>): VNode {
   const isKnown = node.timePs > 0;
   const tip = isKnown
     ? 'Estimated from its share of the FLOPs inside; not measured'
@@ -111,6 +117,7 @@ function Estimate({ node, hasOnChip }: { node: OpNode; hasOnChip: boolean }): VN
       <td class="n" data-tip={tip}>
         {isKnown ? `≈ ${format(node.share, 'fraction')}` : UNKNOWN}
       </td>
+      {hasWasted && <td />}
       <td class="n" data-tip="FLOPs of one execution, by the cost model">
         {node.flops === null ? UNKNOWN : `${format(node.flops, 'count')} FLOP`}
       </td>
@@ -123,11 +130,15 @@ function Line({
   row,
   chosen,
   hasOnChip,
+  hasWasted,
   onToggle,
   onChoose,
-}: { row: TreeRow } & Pick<TreeProps, 'chosen' | 'hasOnChip' | 'onToggle' | 'onChoose'>): VNode {
+}: { row: TreeRow } & Pick<
+  TreeProps,
+  'chosen' | 'hasOnChip' | 'hasWasted' | 'onToggle' | 'onChoose'
+>): VNode {
   const { node } = row;
-  if (node.isEstimate) return <Estimate node={node} hasOnChip={hasOnChip} />;
+  if (node.isEstimate) return <Estimate node={node} hasOnChip={hasOnChip} hasWasted={hasWasted} />;
   return (
     <tr
       data-row={node.row}
@@ -146,6 +157,11 @@ function Line({
           {format(node.share, 'fraction')}
         </span>
       </td>
+      {hasWasted && (
+        <td class="n" data-tip={exactText(node.wastedPs, 'ps')}>
+          {format(node.wastedPs, 'ps')}
+        </td>
+      )}
       <td class="n">
         <Bar used={node.flopsUsed} rate={node.flopRate} unit="flops_per_s" />
       </td>
@@ -164,11 +180,21 @@ function Line({
 }
 
 export function Tree(props: TreeProps): VNode {
-  const { rows, view, chosen, hasPeaks, hasOnChip, onToggle, onChoose, onSort } = props;
+  const { rows, view, chosen, hasPeaks, hasOnChip, hasWasted, onToggle, onChoose, onSort } = props;
   const columns: { name: SortName; title: string; tip: string; widthPx?: number }[] = [
     { name: 'name', title: 'Name', tip: 'Program, category or operation' },
     { name: 'time', title: 'Time', tip: 'Self time of all operations below', widthPx: 88 },
     { name: 'time', title: 'Share', tip: 'Share of the whole', widthPx: BAR_PX },
+    ...(hasWasted
+      ? [
+          {
+            name: 'wasted' as const,
+            title: 'Wasted',
+            tip: 'Time × (1 − utilization of the limiting resource)',
+            widthPx: 88,
+          },
+        ]
+      : []),
     {
       name: 'flops',
       title: hasPeaks ? 'FLOPS' : 'FLOP rate',
@@ -203,7 +229,7 @@ export function Tree(props: TreeProps): VNode {
     return row.rest ? (
       <Rest key={index} row={row} nColumns={columns.length} />
     ) : (
-      <Line key={index} {...{ row, chosen, hasOnChip, onToggle, onChoose }} />
+      <Line key={index} {...{ row, chosen, hasOnChip, hasWasted, onToggle, onChoose }} />
     );
   };
   const lines = useKeptLines([props])(range, rows.length, () => '', line);

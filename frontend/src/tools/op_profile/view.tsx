@@ -15,18 +15,13 @@ import {
   coloringOf,
   fusionsToOpen,
   nodesOf,
-  openAtFirst,
-  parseOpen,
-  rowsOfTree,
   SCALARS,
-  SORTS,
   TABLES,
   type Coloring,
   type OpNode,
-  type SortName,
-  type TreeView,
   withInside,
 } from './model';
+import { openAtFirst, parseOpen, rowsOfTree, SORTS, type SortName, type TreeView } from './rows';
 import { useInside } from './inside';
 import './style.css';
 import { Tree } from './tree';
@@ -49,6 +44,8 @@ const COLOURS = [
 type Shape = 'tree' | 'flame' | 'treemap';
 const TOP = 20;
 const MOST = 100;
+/** Of a parent, with the switch "Top 90%". */
+const COVER = 0.9;
 
 function viewOf(params: ToolProps['params'], initial: ReadonlySet<number>): TreeView {
   const sort = (params['sort'] ?? '-time').replace(/^-/, '');
@@ -58,7 +55,44 @@ function viewOf(params: ToolProps['params'], initial: ReadonlySet<number>): Tree
     sort: sort in SORTS ? (sort as SortName) : 'time',
     ascending: params['sort'] !== undefined && !params['sort'].startsWith('-'),
     top: Math.max(1, Math.min(MOST, Number(params['top'] ?? TOP) || TOP)),
+    cover: params['cover'] === '90' ? COVER : null,
   };
+}
+
+/** How many children of a node are shown: a number, or as many as make up most of its time. */
+function Top({ view, setParams }: { view: TreeView } & Pick<ToolProps, 'setParams'>): VNode {
+  return (
+    <>
+      <label
+        class="switch"
+        data-tip="Show the largest children of a node, until they make up 90% of its time, or of its wasted time if the tree is sorted by that"
+      >
+        <input
+          type="checkbox"
+          checked={view.cover !== null}
+          onChange={() => setParams({ cover: view.cover === null ? '90' : undefined }, 'push')}
+        />
+        Top 90%
+      </label>
+      <label>
+        Top {view.top}
+        <input
+          type="range"
+          disabled={view.cover !== null}
+          min={1}
+          max={MOST}
+          value={view.top}
+          aria-label="Children of a node"
+          onInput={(event) =>
+            setParams(
+              { top: event.currentTarget.value === String(TOP) ? undefined : event.currentTarget.value },
+              'replace',
+            )
+          }
+        />
+      </label>
+    </>
+  );
 }
 
 function Controls({
@@ -114,22 +148,7 @@ function Controls({
       )}
       {shape === 'tree' && (
         <>
-          <label>
-            Top {view.top}
-            <input
-              type="range"
-              min={1}
-              max={MOST}
-              value={view.top}
-              aria-label="Children of a node"
-              onInput={(event) =>
-                setParams(
-                  { top: event.currentTarget.value === String(TOP) ? undefined : event.currentTarget.value },
-                  'replace',
-                )
-              }
-            />
-          </label>
+          <Top {...{ view, setParams }} />
           <input
             class="field"
             type="search"
@@ -201,7 +220,6 @@ export function OpProfileView({
     ...{ nodes, chosen: isChosen, onChoose: choose, zoomed: Number(params['zoom'] ?? 0) || 0 },
     ...{ coloring, onZoom: (row: number) => setParams({ zoom: row ? String(row) : undefined }, 'push') },
   };
-  const { note } = readTable(payload, TABLES.nodes);
   return (
     <>
       <Tiles tiles={readTiles(payload)} />
@@ -210,7 +228,7 @@ export function OpProfileView({
           <Section
             title="Where the time goes"
             tip="Self time of programs, categories and operations as a tree"
-            note={note || 'self time, summed over devices'}
+            note={readTable(payload, TABLES.nodes).note || 'self time, summed over devices'}
           >
             <Controls
               params={params}
@@ -231,6 +249,7 @@ export function OpProfileView({
                 view={view}
                 chosen={isChosen}
                 hasPeaks={hasPeaks}
+                hasWasted={nodes.some(({ wastedPs }) => wastedPs !== null)}
                 hasOnChip={nodes.some(
                   ({ onChipRead, onChipWrite }) => (onChipRead ?? 0) > 0 || (onChipWrite ?? 0) > 0,
                 )}

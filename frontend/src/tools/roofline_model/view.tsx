@@ -21,6 +21,7 @@ import {
 } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
 import { OpCard } from '../op_card';
+import { placeCell } from '../source';
 import { idleColumns, inOrder, opChoice, rowOfOp, tableData, type ToolProps } from '../tool';
 import { chartOption, PROGRAM_TOKEN, STEP_TOKEN } from './chart_option';
 import {
@@ -307,7 +308,11 @@ export function RooflineView({
   const programOf = ops.text('program');
   const choose = (row: number): void => setParams(opChoice(ops, row, row === chosenRow), 'push');
   const render = (column: TableColumn, row: number, text: string, full: string): VNode | undefined =>
-    column.name === 'op' ? <span data-tip={`${full}\n${programOf(row)}`}>{text}</span> : undefined;
+    column.name === 'op' ? (
+      <span data-tip={`${full}\n${programOf(row)}`}>{text}</span>
+    ) : (
+      placeCell(column, text, full)
+    );
   return (
     <>
       <Tiles tiles={readTiles(payload)} />

@@ -6,6 +6,7 @@ import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { dataUrl, fetchPayload, type DataQuery } from '../../api/client';
 import { readNumber, readTable } from '../../api/declared';
+import { TPU_COMPATIBILITY } from '../../api/tables/tpu_compatibility';
 import type { Payload } from '../../api/types';
 import { format, plural } from '../../base/units';
 import { useLoaded } from '../../state/payload';
@@ -24,6 +25,9 @@ type SectionProps = Pick<ToolProps, 'run' | 'hosts' | 'params' | 'setParams'> & 
   summary: Payload;
 };
 
+type Asked = Pick<SectionProps, 'run' | 'hosts' | 'graph'>;
+const NODE = TPU_COMPATIBILITY.node.tables;
+
 function countFacts({
   nValid,
   nInvalid,
@@ -40,7 +44,54 @@ function countFacts({
   ];
 }
 
-function Operation({ item }: { item: Item }): VNode {
+/** The attributes and inputs of the graph's definition. */
+function Attributes({ node, run, hosts, graph }: { node: number } & Asked): VNode {
+  const params = { graph, node: String(node) };
+  const query: DataQuery = { tool: 'tpu_compatibility', question: 'node', run, hosts, params };
+  const { data, error, retry } = useLoaded(dataUrl(query), '', (abort) => fetchPayload(query, 'json', abort));
+  if (error)
+    return (
+      <Failed
+        what="The attributes"
+        kind={error.kind}
+        message={error.message}
+        remedy={error.remedy}
+        onRetry={retry}
+      />
+    );
+  if (!data) return <Loading what="Reading the attributes" bones={[14, 14, 14]} />;
+  const [attributes, inputs] = [readTable(data, NODE.attributes), readTable(data, NODE.inputs)];
+  const device = readTable(data, NODE.node).all()[0]?.device;
+  return (
+    <>
+      {device && <Facts facts={[{ name: 'Device', value: device }]} />}
+      <section class="td-attributes" aria-label={attributes.table.title}>
+        <h4>Attributes {attributes.note && <small class="muted">{attributes.note}</small>}</h4>
+        {attributes.length === 0 && <p class="muted">It has none.</p>}
+        <dl>
+          {attributes.all().map(({ name, kind, value }) => (
+            <div key={name}>
+              <dt data-tip={kind}>{name}</dt>
+              <dd>{value}</dd>
+            </div>
+          ))}
+        </dl>
+      </section>
+      {inputs.length > 0 && (
+        <section class="td-attributes" aria-label={inputs.table.title}>
+          <h4>Inputs {inputs.note && <small class="muted">{inputs.note}</small>}</h4>
+          <ol>
+            {inputs.all().map(({ input }, i) => (
+              <li key={i}>{input}</li>
+            ))}
+          </ol>
+        </section>
+      )}
+    </>
+  );
+}
+
+function Operation({ item, ...asked }: { item: Item } & Asked): VNode {
   const status = item.nInvalid ? 'incompatible' : item.nValid ? 'valid' : 'not checked';
   return (
     <>
@@ -57,6 +108,7 @@ function Operation({ item }: { item: Item }): VNode {
           <RichText text={item.fix} />
         </p>
       )}
+      {item.node >= 0 && <Attributes node={item.node} {...asked} />}
     </>
   );
 }
@@ -95,7 +147,8 @@ function Content({
   summary,
   params,
   setParams,
-}: Omit<SectionProps, 'run' | 'hosts' | 'graph'> & { payload: Payload }): VNode {
+  ...asked
+}: SectionProps & { payload: Payload }): VNode {
   const drawn: Drawn = useMemo(() => drawnOf(payload), [payload]);
   const item = drawn.items.find(({ kind, name }) => kind === 'operation' && name === params['node']);
   const rest = readNumber(payload, SCALARS.n_rest) ?? 0;
@@ -134,7 +187,11 @@ function Content({
         )}
       </div>
       <aside class="td-panel" aria-label="Summary">
-        {item ? <Operation item={item} /> : <Summary scope={chosen ?? scopes[0]} summary={summary} />}
+        {item ? (
+          <Operation item={item} {...asked} />
+        ) : (
+          <Summary scope={chosen ?? scopes[0]} summary={summary} />
+        )}
       </aside>
     </div>
   );
@@ -163,7 +220,7 @@ export function DrawingSection({ run, hosts, graph, ...props }: SectionProps): V
           onRetry={retry}
         />
       ) : data ? (
-        <Content {...props} payload={data} />
+        <Content {...props} {...{ run, hosts, graph }} payload={data} />
       ) : (
         <Loading what="Drawing the graph" bones={[520]} />
       )}

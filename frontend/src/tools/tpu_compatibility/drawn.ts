@@ -20,6 +20,8 @@ export interface Item {
   nNotChecked: number;
   reason: string;
   fix: string;
+  /** The operation's number in the graph; -1 for other items. */
+  node: number;
 }
 
 export interface Edge {
@@ -50,6 +52,7 @@ export function drawnOf(payload: Payload): Drawn {
       nNotChecked: row.n_not_checked ?? 0,
       reason: row.reason,
       fix: row.fix,
+      node: row.node ?? -1,
     }));
   const edges = readTable(payload, TABLES.edges)
     .all()

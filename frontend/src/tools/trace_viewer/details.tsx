@@ -11,12 +11,15 @@ import { useLoaded } from '../../state/payload';
 import { openTool } from '../../state/selection';
 import { ChainPart } from './chain';
 import {
+  decodeDependencies,
   decodeDetails,
+  type Dependencies,
   type EventDetails,
   type EventRef,
   type FlowNeighbour,
   type SameName,
 } from './details_model';
+import { Place, SourceLines } from '../source';
 import type { Picked } from './picking';
 import { quoted } from './search';
 import type { Timeline } from './timeline';
@@ -70,7 +73,7 @@ function Facts({
       {details?.arguments.length === 0 && <Row name="Arguments">none recorded</Row>}
       {details?.about.map(([name, value]) => (
         <Row key={name} name={sentence(name)}>
-          {value}
+          {name === 'source' ? <Place place={value} /> : value}
         </Row>
       ))}
     </dl>
@@ -197,7 +200,47 @@ function outermostFirst(ancestors: readonly EventRef[]): EventRef[] {
   return ancestors.toReversed().sort((a, b) => b.durationPs - a.durationPs);
 }
 
-function GoTo({ details, timeline }: { details: EventDetails; timeline: Timeline }): VNode {
+function FlowLinks({
+  title,
+  note,
+  flows,
+  details,
+  timeline,
+}: {
+  title: string;
+  note: string;
+  flows: readonly FlowNeighbour[];
+  details: EventDetails;
+  timeline: Timeline;
+}): VNode | null {
+  if (flows.length === 0) return null;
+  return (
+    <>
+      <h3>{title}</h3>
+      <ul>
+        {flows.map((flow) => (
+          <FlowLink
+            key={`${flow.direction}${String(flow.event)}${flow.kind}`}
+            flow={flow}
+            details={details}
+            timeline={timeline}
+          />
+        ))}
+      </ul>
+      {note && <p class="muted">{note}</p>}
+    </>
+  );
+}
+
+function GoTo({
+  details,
+  dependencies,
+  timeline,
+}: {
+  details: EventDetails;
+  dependencies: Dependencies | null;
+  timeline: Timeline;
+}): VNode {
   const links = details.links.filter(({ tool }) => tool === '' || canOpen(tool));
   const within = outermostFirst(details.ancestors);
   return (
@@ -223,21 +266,13 @@ function GoTo({ details, timeline }: { details: EventDetails; timeline: Timeline
           </ul>
         </>
       )}
-      {details.flows.length > 0 && (
-        <>
-          <h3>Causes and effects</h3>
-          <ul>
-            {details.flows.map((flow) => (
-              <FlowLink
-                key={`${flow.direction}${String(flow.event)}${flow.kind}`}
-                flow={flow}
-                details={details}
-                timeline={timeline}
-              />
-            ))}
-          </ul>
-        </>
-      )}
+      <FlowLinks title="Causes and effects" note="" flows={details.flows} {...{ details, timeline }} />
+      <FlowLinks
+        title="Reads from and read by"
+        note={dependencies?.note ?? ''}
+        flows={dependencies?.arrows ?? []}
+        {...{ details, timeline }}
+      />
       <h3>Within</h3>
       {within.length === 0 && <p class="muted">Nothing: it is at the top level of its track.</p>}
       <ul>
@@ -289,6 +324,25 @@ function placed(picked: Picked, details: EventDetails): Picked | null {
   return isSame ? null : { ...picked, track, depth, startPs, durationPs, name };
 }
 
+/** Whether it is an operation of a compiled program, whose HLO states what it reads. */
+function isOperation(details: EventDetails | null): boolean {
+  return details?.about.some(([name]) => name === 'hlo_module' || name === 'hlo_op') ?? false;
+}
+
+/** Requested after the details, so that these need not wait for it. */
+function useDependencies(
+  event: number,
+  isAsked: boolean,
+  timeline: Timeline,
+  scope: string,
+): Dependencies | null {
+  const loaded = useLoaded(isAsked ? `${scope}\n${String(event)}\ndependencies` : '', '', async (signal) => ({
+    event,
+    dependencies: decodeDependencies(await timeline.ask('dependencies', { event: String(event) }, signal)),
+  }));
+  return loaded.data?.event === event ? loaded.data.dependencies : null;
+}
+
 export function Details({
   picked,
   timeline,
@@ -306,8 +360,11 @@ export function Details({
     const better = details && placed(picked, details);
     if (better) timeline.select(better);
     if (better && better.depth !== picked.depth) timeline.reveal(better);
-    if (details) timeline.showFlowsOfSelected(details.flows);
   }, [details]);
+  const dependencies = useDependencies(picked.event, isOperation(details), timeline, scope);
+  useEffect(() => {
+    if (details) timeline.showFlowsOfSelected([...details.flows, ...(dependencies?.arrows ?? [])]);
+  }, [details, dependencies]);
   const name = details?.name ?? picked.name;
   return (
     <aside class="tv-drawer-body tv-details" aria-label="Selected event">
@@ -342,6 +399,7 @@ export function Details({
             onRetry={loaded.retry}
           />
         )}
+        {details && <SourceLines payload={details.payload} />}
         {details && details.arguments.length > 0 && <Arguments items={details.arguments} />}
         {details?.sameName && (
           <SameNamePart
@@ -354,7 +412,7 @@ export function Details({
           />
         )}
         <ChainPart event={picked.event} timeline={timeline} scope={scope} />
-        {details && <GoTo details={details} timeline={timeline} />}
+        {details && <GoTo details={details} dependencies={dependencies} timeline={timeline} />}
       </div>
     </aside>
   );

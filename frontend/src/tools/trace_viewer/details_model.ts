@@ -62,6 +62,8 @@ export interface EventDetails extends EventRef {
   readonly flows: readonly FlowNeighbour[];
   readonly sameName: SameName | null;
   readonly links: readonly DetailLink[];
+  /** The whole answer, for what other pages draw, too. */
+  readonly payload: Payload;
 }
 
 const EVENT = TRACE_VIEWER.event;
@@ -124,6 +126,23 @@ function decodeLinks(payload: Payload): DetailLink[] {
     .map(({ text, tool, params }) => ({ text, tool, params: textRecord(params) }));
 }
 
+/** The operations that the event's operation reads, and those that read it. */
+export interface Dependencies {
+  readonly arrows: readonly FlowNeighbour[];
+  /** How many are left out; empty: none. */
+  readonly note: string;
+}
+
+export function decodeDependencies(payload: Payload): Dependencies {
+  const rows = readTable(payload, TRACE_VIEWER.dependencies.tables.dependencies);
+  const arrows = rows.all().map((row): FlowNeighbour => ({
+    ...eventOf(row),
+    direction: row.direction === 'in' ? 'in' : 'out',
+    kind: row.kind,
+  }));
+  return { arrows, note: rows.note };
+}
+
 function decodeFlowNeighbours(payload: Payload): FlowNeighbour[] {
   return readTable(payload, EVENT.tables.flows)
     .all()
@@ -170,6 +189,7 @@ export function decodeDetails(payload: Payload): EventDetails {
     flows: decodeFlowNeighbours(payload),
     sameName: decodeSameName(payload),
     links: decodeLinks(payload),
+    payload,
   };
 }
 

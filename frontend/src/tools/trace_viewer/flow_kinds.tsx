@@ -10,7 +10,10 @@ export function FlowKinds({ timeline }: { timeline: Timeline }): VNode | null {
   const counts = new Map<string, number>([...hidden].map((kind) => [kind, 0]));
   // Read again when another window arrives.
   void timeline.nFlows.value;
-  for (const { kind } of timeline.window?.flows ?? timeline.flows)
+  const ofWindow = timeline.window?.flows ?? [];
+  const inWindow = new Set(ofWindow.map(({ kind }) => kind));
+  // Arrows that only a selected event has, such as those of its operands, are not among the window's.
+  for (const { kind } of [...ofWindow, ...timeline.flows.filter(({ kind: own }) => !inWindow.has(own))])
     counts.set(kind, (counts.get(kind) ?? 0) + 1);
   if (counts.size === 0) return null;
   return (

@@ -8,7 +8,13 @@ import { TRACE_VIEWER } from '../../api/tables/trace_viewer';
 import type { Payload } from '../../api/types';
 import { toScreen, type Arrow } from '../../canvas/overlay';
 import type { Frame } from '../../canvas/renderer';
-import { decodeDetails, eventOf, type EventRef, type FlowNeighbour } from './details_model';
+import {
+  decodeDependencies,
+  decodeDetails,
+  eventOf,
+  type EventRef,
+  type FlowNeighbour,
+} from './details_model';
 import type { Timeline } from './timeline';
 
 /** One end of an arrow; the name is empty where the picture does not show the event. */
@@ -127,12 +133,18 @@ export function nextAlong(
   return (side === 'cause' ? ordered.at(-1) : ordered[0]) ?? null;
 }
 
+/** What an operation reads and what reads it. */
+async function operandsOf(timeline: Timeline, event: number): Promise<readonly FlowNeighbour[]> {
+  return decodeDependencies(await timeline.ask('dependencies', { event: String(event) })).arrows;
+}
+
 async function goAlong(timeline: Timeline, event: number, side: 'cause' | 'effect'): Promise<void> {
   const hidden = timeline.hiddenKinds.value;
   const details = decodeDetails(await timeline.ask('event', { event: String(event) }));
   const next =
     nextAlong(details.flows, side, hidden) ??
-    nearestEnd(decodeChain(await timeline.ask('chain', { event: String(event) })), side, hidden);
+    nearestEnd(decodeChain(await timeline.ask('chain', { event: String(event) })), side, hidden) ??
+    nextAlong(await operandsOf(timeline, event), side, hidden);
   if (next && timeline.selected.value?.event === event) timeline.follow(next);
 }
 

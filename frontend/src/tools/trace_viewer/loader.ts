@@ -22,6 +22,7 @@ export type Question =
   | 'active'
   | 'compare'
   | 'chain'
+  | 'dependencies'
   | 'minimap';
 export type Fetch = (
   question: Question,

@@ -15,12 +15,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.errors import NotATrace, StorageError, TraceFormatError
 from tb_tpuprof.ingest import open_trace
 from tb_tpuprof.ingest.arguments import all_arguments, argument, names_of
 from tb_tpuprof.ingest.storage import column_cache, leveldb
 from tb_tpuprof.ingest.storage.files import file_state
 from tb_tpuprof.native import IS_COMPILED
+from tb_tpuprof.session import Session
+from tb_tpuprof.tools import get_tool
 from tb_tpuprof.trace.trace import Trace
 from tests.ingest.messages import Fixed, written
 from tests.ingest.tables import Entry, block_of, finished, masked, plain_crc32c, plain_table, stored, table_of
@@ -331,6 +334,25 @@ def test_events_beyond_int64_are_left_out_and_counted(tmp_path: Path) -> None:
     assert trace.info.n_damaged == 1
 
 
+def test_lines_that_the_viewer_derived_stay_derived(tmp_path: Path) -> None:
+    """By their numbers, on devices only: a thread of the host may have any number."""
+    numbers = (0xDEADBEEE, 0xDEADBEEF, 0xDEADBEEF + 4, 0xDEADBEEF + 499, 0xDEADBEEF + 500)
+    entries = [
+        (key_of("1", i, plane), written((1, device), (2, number), (3, "e"), (7, 1)))
+        for i, number in enumerate(numbers)
+        for plane, device in enumerate((3, 701))
+    ]
+    trace = open_trace(placed(tmp_path, "h.SSTABLE", table_of([(b"/trace", described()), *entries])))
+    is_derived = planes(trace).is_derived_line.tolist()
+    names = [trace.plane_names[plane] for plane in trace.lines["plane"].tolist()]
+    assert sorted(zip(names, is_derived, strict=True)) == [
+        ("/device:GPU:1", False),
+        ("/device:GPU:1", False),
+        *[("/device:GPU:1", True)] * 3,
+        *[("/host:CPU", False)] * 5,
+    ]
+
+
 @pytest.mark.skipif(not IS_COMPILED, reason="only natively decoded traces are cached")
 def test_the_cache_keeps_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TPUPROF_CACHE_DIR", str(tmp_path / "cache"))
@@ -372,12 +394,14 @@ def test_tables_of_the_corpus_equal_an_independent_count() -> None:
                         lines[fields[1], line[1]] = plane, dict(plain_fields(line[2]))[1].decode()
         expected: Counter[Any] = Counter()
         total: Counter[Any] = Counter()
+        of_name: Counter[Any] = Counter()
         for _, value in entries:
             fields = dict(plain_fields(value))
             name = names[fields[12]] if 12 in fields else fields[3].decode()
             where = lines[fields[1], fields[2]]
             expected[(*where, name)] += 1
             total[where] += fields.get(7, 0)
+            of_name[(*where, name)] += fields.get(7, 0)
         trace = open_trace(str(path))
         found: Counter[Any] = Counter()
         found_total: Counter[Any] = Counter()
@@ -386,3 +410,10 @@ def test_tables_of_the_corpus_equal_an_independent_count() -> None:
             found_total[plane, line] += duration
         assert found == expected, os.path.basename(path)
         assert found_total == total
+        kernels = get_tool("kernel_stats").run(Session(str(path), cache=False), None, {})
+        on_streams = sum(
+            time
+            for (_, line, name), time in of_name.items()
+            if line.startswith("Stream") and not name.startswith(("Memcpy", "Memset"))
+        )
+        assert kernels.scalars["kernel_time_ps"].value == on_streams > 0

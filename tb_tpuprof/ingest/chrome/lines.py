@@ -170,7 +170,8 @@ def _lines(
     used: set[tuple[int, int]] = set()
     for (kind, pid, tid, group), plane in zip(facts, planes, strict=True):
         texts.append(raw.texts.add(_line_name(raw, names, kind, (pid, tid), group)))
-        ids.append(_line_id(raw.texts.get(tid), kind, plane, used))
+        is_device = names.processes.get(pid, "").startswith("/device:")
+        ids.append(_line_id(raw.texts.get(tid), kind, plane, used, is_device))
     display = [names.thread_order.get((pid, tid), 0) for _, pid, tid, _ in facts]
     none = np.zeros(len(facts), np.int64)
     return {
@@ -183,21 +184,24 @@ def _lines(
     }
 
 
-def _line_id(tid: str, kind: int, plane: int, used: set[tuple[int, int]]) -> int:
-    """The thread's number if it has one, else one derived from its text; unique within the plane."""
+def _line_id(tid: str, kind: int, plane: int, used: set[tuple[int, int]], is_device: bool) -> int:
+    """The thread's number if it has one, else one derived from its text; unique within the plane. Only an
+    XPlane's device (`is_device`) has lines whose own numbers say that they are derived.
+    """
     number = number_of(tid)
     if kind in (ANNOTATION, SYNC):
         number = _FIRST_DERIVED_ID
-    elif (
-        kind not in (THREAD, DEVICE)
-        or _FIRST_DERIVED_ID - 100 <= number & 0xFFFFFFFF < _FIRST_DERIVED_ID + 400
-    ):
+    elif kind not in (THREAD, DEVICE) or (not is_device and _is_derived(number)):
         number = _FIRST_ASYNC_ID
     limit = number + _N_DERIVED_IDS if kind in (ANNOTATION, SYNC) else -1
     while (plane, number) in used:
         number = number + 1 if number != limit else _FIRST_ASYNC_ID
     used.add((plane, number))
     return number
+
+
+def _is_derived(number: int) -> bool:
+    return _FIRST_DERIVED_ID - 100 <= number & 0xFFFFFFFF < _FIRST_DERIVED_ID + 400
 
 
 def number_of(text: str) -> int:

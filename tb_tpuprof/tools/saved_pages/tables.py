@@ -55,8 +55,8 @@ STEPS = TableSpec(
     "steps",
     "Steps",
     (
+        _STEP,  # names the bars of the chart
         _HOST,
-        _STEP,
         _time("device_compute_ps", "Device compute", "Computation on the device"),
         _time("compute_ps", "Compute", "Time of the TPU that is not spent waiting for input"),
         _time("collectives_ps", "Collectives", "Communication of devices with one another"),

@@ -71,14 +71,11 @@ def _content(spec: TableSpec, pages: Pages) -> Table | None:
     counts = [len(next(iter(columns.values()))) for _, columns in parts]
     if not sum(counts):
         return None
-    values: dict[str, Any] = {
-        "host": [host for (host, _), n in zip(parts, counts, strict=True) for _ in range(n)]
-    }
-    for column in spec.columns[1:]:
-        filled = _column(column, [(columns, n) for (_, columns), n in zip(parts, counts, strict=True)])
-        if filled is not None:
-            values[column.name] = filled
-    return spec.fill(values)
+    with_host = [
+        ({**columns, "host": [host] * n}, n) for (host, columns), n in zip(parts, counts, strict=True)
+    ]
+    filled = {column.name: _column(column, with_host) for column in spec.columns}
+    return spec.fill({name: values for name, values in filled.items() if values is not None})
 
 
 def _column(column: ColumnSpec, parts: Sequence[tuple[Any, int]]) -> Any:

@@ -15,12 +15,13 @@ try:
     if os.environ.get("TPUPROF_PLAIN"):
         raise ImportError("TPUPROF_PLAIN is set")
     from tb_tpuprof.native.compiled.calling import charged, contexts, own_times, repeats, stretches, summed_up
-    from tb_tpuprof.native.compiled.interning import alike, intern, joined
+    from tb_tpuprof.native.compiled.interning import Interner, alike, intern, joined
     from tb_tpuprof.native.compiled.intervals import enclose, flood, lanes, nest, relabel
     from tb_tpuprof.native.compiled.json_events import scan
     from tb_tpuprof.native.compiled.numbering import number, split
     from tb_tpuprof.native.compiled.packing import BoxStyles, packed
     from tb_tpuprof.native.compiled.pairing import pair_up, tie
+    from tb_tpuprof.native.compiled.riegeli import record_hash, untransposed
     from tb_tpuprof.native.compiled.selection import (
         ascends,
         classes_of,
@@ -54,6 +55,7 @@ except (ImportError, AttributeError):
     from tb_tpuprof.native.plain.numbering import number, split
     from tb_tpuprof.native.plain.packing import BoxStyles, packed
     from tb_tpuprof.native.plain.pairing import pair_up, tie
+    from tb_tpuprof.native.plain.riegeli import record_hash, untransposed
     from tb_tpuprof.native.plain.selection import (
         ascends,
         classes_of,
@@ -76,7 +78,17 @@ except (ImportError, AttributeError):
     )
     from tb_tpuprof.native.plain.timeline import Rows
     from tb_tpuprof.native.plain.trace_json import EventWriter, members
-    from tb_tpuprof.native.plain.wire import add_records, alike, fields, intern, ints, joined, parts, spans
+    from tb_tpuprof.native.plain.wire import (
+        Interner,
+        add_records,
+        alike,
+        fields,
+        intern,
+        ints,
+        joined,
+        parts,
+        spans,
+    )
 
     IS_COMPILED = False
 
@@ -85,6 +97,7 @@ __all__ = [
     "NOWHERE",
     "BoxStyles",
     "EventWriter",
+    "Interner",
     "Rows",
     "add_records",
     "alike",
@@ -118,6 +131,7 @@ __all__ = [
     "pair_up",
     "parts",
     "range_totals",
+    "record_hash",
     "relabel",
     "repeated",
     "repeats",
@@ -133,4 +147,5 @@ __all__ = [
     "sums",
     "tally",
     "tie",
+    "untransposed",
 ]

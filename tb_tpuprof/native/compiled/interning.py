@@ -1,6 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Byte strings scattered over a file → one id per distinct string, or all of them end to end. Compiled; the
-twin in `plain/wire.py` uses a dict.
+"""Byte strings scattered over one file or many → one id per distinct string, or all of them end to end.
+Compiled; the twin in `plain/wire.py` uses a dict.
 """
 
 import cython
@@ -164,3 +164,120 @@ def joined(
             if sizes[i] > 0:
                 memcpy(cython.address(b[o[i]]), p + starts[i], sizes[i])
     return blob, offsets
+
+
+@cython.final
+@cython.cclass
+class Interner:
+    """Byte strings of many arrays → one id per distinct string, in the order of their first appearance; see
+    `plain.wire.Interner`.
+    """
+
+    seed: uint64_t
+    n: int64_t
+    n_bytes: int64_t
+    n_slots: int64_t
+    blob: uint8_t[::1]
+    offsets: int64_t[::1]
+    hashes: uint64_t[::1]
+    slots: int32_t[::1]
+
+    def __init__(self, seed: uint64_t):
+        self.seed = seed
+        self.n_slots = 1024
+        self.blob = new_array(4096, np.uint8)
+        self.offsets = np.zeros(self.n_slots // 2 + 1, np.int64)
+        self.hashes = new_array(self.n_slots // 2, np.uint64)
+        self.slots = np.full(self.n_slots, -1, np.int32)
+
+    def __len__(self):
+        return self.n
+
+    def add(
+        self,
+        data: cython.const[uint8_t][::1],
+        starts: cython.const[int64_t][::1],
+        sizes: cython.const[int64_t][::1],
+    ):
+        """The id of each of the byte strings. Raises ValueError if a span is outside the data."""
+        n: int64_t = starts.shape[0]
+        limit: int64_t = data.shape[0]
+        ids = new_array(n, np.int32)
+        out: int32_t[::1] = ids
+        p: cython.pointer(cython.const[uint8_t]) = cython.NULL
+        if limit:
+            p = cython.address(data[0])
+        i: int64_t
+        slot: int64_t
+        known: int64_t
+        hashed: uint64_t
+        for i in range(n):
+            if sizes[i] < 0 or starts[i] < 0 or sizes[i] > limit - starts[i]:
+                raise ValueError("a span is outside the data")
+        with cython.nogil:
+            for i in range(n):
+                hashed = _hash(p + starts[i], sizes[i], self.seed)
+                slot = cython.cast(int64_t, hashed & cython.cast(uint64_t, self.n_slots - 1))
+                while self.slots[slot] >= 0:
+                    known = self.slots[slot]
+                    if (
+                        self.hashes[known] == hashed
+                        and self.offsets[known + 1] - self.offsets[known] == sizes[i]
+                        and (
+                            sizes[i] == 0
+                            or memcmp(cython.address(self.blob[self.offsets[known]]), p + starts[i], sizes[i])
+                            == 0
+                        )
+                    ):
+                        break
+                    slot = (slot + 1) & (self.n_slots - 1)
+                if self.slots[slot] < 0:
+                    self.slots[slot] = cython.cast(int32_t, self.n)
+                    self.hashes[self.n] = hashed
+                    if self.n_bytes + sizes[i] > self.blob.shape[0]:
+                        with cython.gil:
+                            self._widen(sizes[i])
+                    if sizes[i]:
+                        memcpy(cython.address(self.blob[self.n_bytes]), p + starts[i], sizes[i])
+                    self.n_bytes += sizes[i]
+                    self.n += 1
+                    self.offsets[self.n] = self.n_bytes
+                    out[i] = cython.cast(int32_t, self.n - 1)
+                    if 2 * self.n >= self.n_slots:
+                        with cython.gil:
+                            self._grow()
+                else:
+                    out[i] = self.slots[slot]
+        return ids
+
+    def strings(self):
+        """All distinct byte strings end to end, and the start of each (offsets [n + 1])."""
+        return np.asarray(self.blob)[: self.n_bytes].copy(), np.asarray(self.offsets)[: self.n + 1].copy()
+
+    @cython.cfunc
+    def _widen(self, size: int64_t):
+        """Make space for `size` more bytes."""
+        wider = new_array(max(2 * self.blob.shape[0], self.n_bytes + size), np.uint8)
+        wider[: self.n_bytes] = np.asarray(self.blob)[: self.n_bytes]
+        self.blob = wider
+
+    @cython.cfunc
+    def _grow(self):
+        """Twice as many slots."""
+        i: int64_t
+        slot: int64_t
+        if self.n >= 2**30:
+            raise ValueError("more than 2^30 distinct byte strings")
+        self.n_slots *= 2
+        offsets = np.zeros(self.n_slots // 2 + 1, np.int64)
+        offsets[: self.n + 1] = np.asarray(self.offsets)[: self.n + 1]
+        self.offsets = offsets
+        hashes = new_array(self.n_slots // 2, np.uint64)
+        hashes[: self.n] = np.asarray(self.hashes)[: self.n]
+        self.hashes = hashes
+        self.slots = np.full(self.n_slots, -1, np.int32)
+        for i in range(self.n):
+            slot = cython.cast(int64_t, self.hashes[i] & cython.cast(uint64_t, self.n_slots - 1))
+            while self.slots[slot] >= 0:
+                slot = (slot + 1) & (self.n_slots - 1)
+            self.slots[slot] = cython.cast(int32_t, i)

@@ -132,6 +132,32 @@ def intern(data: Bytes, starts: Ints, sizes: Ints, seed: int) -> tuple[npt.NDArr
     return ids, np.array(first, np.int64)
 
 
+class Interner:
+    """Byte strings of many arrays → one id per distinct string, in the order of their first appearance.
+    `seed` has no effect here.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._ids: dict[bytes, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def add(self, data: Bytes, starts: Ints, sizes: Ints) -> npt.NDArray[np.int32]:
+        """The id of each of the byte strings. Raises ValueError if a span is outside the data."""
+        blob = data.data
+        places = list(zip(starts.tolist(), sizes.tolist(), strict=True))
+        if not all(_is_inside(start, size, len(blob)) for start, size in places):
+            raise ValueError("a span is outside the data")
+        keys = (bytes(blob[start : start + size]) for start, size in places)
+        return np.array([self._ids.setdefault(key, len(self._ids)) for key in keys], np.int32)
+
+    def strings(self) -> tuple[Bytes, Ints]:
+        """All distinct byte strings end to end, and the start of each (offsets [n + 1])."""
+        offsets = np.cumsum([0, *(len(key) for key in self._ids)]).astype(np.int64)
+        return np.frombuffer(bytearray(b"".join(self._ids)), np.uint8), offsets
+
+
 def alike(
     data: Bytes, starts: Ints, sizes: Ints, rows: npt.NDArray[np.int32], references: tuple[Ints, Ints]
 ) -> npt.NDArray[np.bool_]:

@@ -21,7 +21,7 @@ import tb_tpuprof
 ROOT = Path(__file__).resolve().parent.parent
 WHEEL_BYTES = 3_800_000
 # Not fewer: each is there because code imports it; not more: it pulls in neither TensorFlow nor xprof.
-REQUIREMENTS = {"google-re2", "grpcio", "isal", "numpy", "orjson", "protobuf", "tensorboard"}
+REQUIREMENTS = {"brotli", "google-re2", "grpcio", "isal", "numpy", "orjson", "protobuf", "tensorboard"}
 
 
 @pytest.fixture(scope="module")

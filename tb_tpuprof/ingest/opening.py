@@ -1,19 +1,31 @@
 """A file or an XSpace in memory → its Trace.
 
-The content decides: Chrome trace JSON, TensorFlow's older Trace protobuf, or an XSpace, which the compiled
-decoder reads, or the protobuf runtime if nothing is compiled. Other files are refused with the name of their
-kind.
+The content decides: Chrome trace JSON, TensorFlow's older Trace protobuf, a stream of XSpaces (Riegeli), or
+an XSpace, which the compiled decoder reads, or the protobuf runtime if nothing is compiled. Other files are
+refused with the name of their kind.
 """
 
 from __future__ import annotations
+
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.errors import NotATrace
+from tb_tpuprof.ingest.riegeli.layout import Read, begins_as_riegeli, file_layout
 from tb_tpuprof.ingest.storage import kinds
-from tb_tpuprof.ingest.storage.files import FileBytes, FileState, file_state, is_chrome_trace, read_file
-from tb_tpuprof.ingest.storage.runs import host_of, is_program
+from tb_tpuprof.ingest.storage.files import (
+    FileBytes,
+    FileState,
+    file_state,
+    is_chrome_trace,
+    is_url,
+    read_file,
+    read_range,
+)
+from tb_tpuprof.ingest.storage.riegeli_source import RiegeliSource
+from tb_tpuprof.ingest.storage.runs import STREAM_SUFFIX, host_of, is_program
 from tb_tpuprof.ingest.storage.source import (
     BytesSource,
     FileSource,
@@ -24,12 +36,14 @@ from tb_tpuprof.ingest.storage.source import (
 from tb_tpuprof.ingest.xspace import structure
 from tb_tpuprof.ingest.xspace.cut_off import intact_part
 from tb_tpuprof.ingest.xspace.outline_bytes import PartialFile, reads_in_part
+from tb_tpuprof.ingest.xspace.stream import StreamReader
 from tb_tpuprof.native import IS_COMPILED, fields
-from tb_tpuprof.trace.trace import Trace, TraceSource
+from tb_tpuprof.trace.trace import Trace, TraceInfo, TraceSource
 
 if IS_COMPILED:  # imported with the plugin, so that the first request does not wait for it
     from tb_tpuprof.ingest.xspace.decoder import decode
 
+_HEAD_BYTES = 64  # the headers that every Riegeli file begins with
 _NO_EVENTS = b"\x22\x00"  # an XSpace that contains only a host without a name
 
 
@@ -45,6 +59,8 @@ def open_trace(path: str, is_outline: bool = False, stats: frozenset[str] | None
         return _decoded(
             FileBytes(np.frombuffer(_NO_EVENTS, np.uint8)), path, host_of(path), FileSource(state)
         )
+    if not is_url(path) and begins_as_riegeli(read_range(state, 0, _HEAD_BYTES).tobytes()):
+        return _stream(partial(read_range, state), state, is_outline, stats)
     if IS_COMPILED and reads_in_part(state):
         part = PartialFile(path, is_outline)
         kind = _other_kind(part.data, path)
@@ -59,6 +75,13 @@ def open_trace(path: str, is_outline: bool = False, stats: frozenset[str] | None
     kind = _other_kind(data, path)
     if kind is kinds.OLD_TRACE:
         return _decoded_events(data, state, was_packed)
+    is_stream = begins_as_riegeli(data[:_HEAD_BYTES].tobytes())
+    if is_stream or (kind is kinds.UNKNOWN and path.endswith(STREAM_SUFFIX)):
+        if was_packed:
+            raise NotATrace(
+                path, "a gzipped stream of profile pieces", "Unpack it (gunzip) and open it again."
+            )
+        return _stream(partial(_part, data), state, is_outline, stats)
     if kind is not None:
         raise NotATrace(path, kind.what, kind.remedy)
     source: TraceSource = PackedSource(state) if was_packed else FileSource(state)
@@ -68,6 +91,18 @@ def open_trace(path: str, is_outline: bool = False, stats: frozenset[str] | None
     file = FileBytes(data)
     del data
     return _decoded(file, path, host_of(path), source, is_outline, intact.damage if intact else "", stats)
+
+
+def _stream(read: Read, state: FileState, is_outline: bool, stats: frozenset[str] | None) -> Trace:
+    """The trace of a stream of profile pieces."""
+    layout = file_layout(read, state.size_bytes)
+    info = TraceInfo(host_of(state.path), state.path, state.size_bytes, 0)
+    reader = StreamReader(read, state.size_bytes, layout, info)
+    return reader.trace(RiegeliSource(state, layout), is_outline, stats)
+
+
+def _part(data: npt.NDArray[np.uint8], position: int, size: int) -> npt.NDArray[np.uint8]:
+    return data[position : position + size]
 
 
 def _is_whole(data: npt.NDArray[np.uint8]) -> bool:

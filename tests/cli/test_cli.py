@@ -17,6 +17,9 @@ from tb_tpuprof import __version__
 from tb_tpuprof.cli import main
 from tb_tpuprof.native import IS_COMPILED
 from tb_tpuprof.tools import TOOLS
+from tests.ingest.merged_spaces import merged_space
+from tests.ingest.test_stream import SMALL as STREAM
+from tests.ingest.test_stream import records_of
 from tests.ingest.xspaces import small_xspace
 
 
@@ -104,7 +107,7 @@ def test_failures_say_why_and_have_their_exit_code(
 def test_the_list_of_runs_says_what_a_folder_holds(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name, file in (("old", "h.overview_page.pb"), ("stream", "h.xplane.riegeli")):
+    for name, file in (("old", "h.overview_page.pb"), ("table", "h.SSTABLE")):
         (tmp_path / "plugins" / "profile" / name).mkdir(parents=True)
         (tmp_path / "plugins" / "profile" / name / file).write_bytes(b"x")
     assert main(["runs", str(tmp_path)]) == 0
@@ -113,17 +116,32 @@ def test_the_list_of_runs_says_what_a_folder_holds(
         "legacy: This run's folder contains no trace, only finished pages of an older profiler (overview page)"
         in listed
     )
-    assert (
-        "unsupported: This run's folder contains no trace. h.xplane.riegeli is a stream of profile pieces"
-        in listed
-    )
-    assert main(["show", "overview_page", str(tmp_path / "plugins" / "profile" / "stream")]) == 5
-    assert "Riegeli" in capsys.readouterr().err
-    assert (
-        main(["show", "overview_page", str(tmp_path / "plugins" / "profile" / "stream" / "h.xplane.riegeli")])
-        == 3
-    )
-    assert "Riegeli" in capsys.readouterr().err
+    assert "unsupported: This run's folder contains no trace. h.SSTABLE is a trace viewer's cache" in listed
+    assert main(["show", "overview_page", str(tmp_path / "plugins" / "profile" / "table")]) == 5
+    assert "LevelDB" in capsys.readouterr().err
+    assert main(["show", "overview_page", str(tmp_path / "plugins" / "profile" / "table" / "h.SSTABLE")]) == 3
+    assert "LevelDB" in capsys.readouterr().err
+
+
+def test_a_stream_is_listed_and_shown_like_any_trace(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the numbers of the pieces merged into one XSpace by the protobuf runtime."""
+    for run, name in (("stream", "h.xplane.riegeli"), ("merged", "h.xplane.pb")):
+        (tmp_path / "plugins" / "profile" / run).mkdir(parents=True)
+        content = STREAM.read_bytes() if run == "stream" else merged_space(records_of(STREAM))
+        (tmp_path / "plugins" / "profile" / run / name).write_bytes(content)
+    assert main(["runs", str(tmp_path)]) == 0
+    listed = capsys.readouterr().out
+    assert "stream" in listed
+    assert "unsupported" not in listed
+    shown = []
+    for target in ("stream", "stream/h.xplane.riegeli", "merged"):
+        path = tmp_path / "plugins" / "profile" / target
+        assert main(["show", "overview_page", str(path), "--format", "json"]) == 0
+        shown.append(json.loads(capsys.readouterr().out)["scalars"])
+    assert shown[0] == shown[1] == shown[2]
+    assert shown[0]["n_steps"]["value"] > 10
 
 
 def test_a_run_is_no_log_directory(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -169,7 +169,6 @@ KINDS = {
     "h.tracetable": "event table of Cloud TPU's streaming trace viewer",
     "h.SSTABLE": "trace viewer's cache",
     "h.metadata.SSTABLE": "trace viewer's cache",
-    "h.xplane.riegeli": "Riegeli records",
     "events.out.tfevents.1583461681.h.profile-empty": "empty event file",
     "events.out.tfevents.1583461681.h": "TensorBoard event file",
     "NO_MODULE.hlo_proto.pb": "marker of another viewer",
@@ -205,10 +204,6 @@ CONTENTS = {
     "an overview page": (OVERVIEW, "neither an XSpace"),
     "operations that parse as planes": (OPERATIONS, "neither an XSpace"),
     "a compiled program": (HLO, "HLO of a compiled program"),
-    "riegeli": (
-        bytes.fromhex("83af70d10d884a3f0000000000000000400000000000000091bac23c9287e1a9") + bytes(40),
-        "Riegeli",
-    ),
     "a LevelDB table": (b"\x00\x05\x08/trace" + bytes(60) + bytes.fromhex("57fb808b247547db"), "LevelDB"),
     "SQLite": (b"SQLite format 3\0" + bytes(100), "SQLite"),
     "a plane without a space around it": (small_xspace()[3:], "neither an XSpace"),
@@ -285,9 +280,6 @@ def test_runs_without_a_trace_say_what_they_hold(tmp_path: Path) -> None:
         run("h.overview_page.json", "h.pod_viewer.json")[1],
     )
     assert "(overview page, pod viewer page)" in run("h.overview_page.json", "h.pod_viewer.json")[1]
-    state, message_ = run("h.xplane.riegeli")
-    assert state == "unsupported"
-    assert "enable_continuous_profiling" in message_
     state, message_ = run("h.SSTABLE", "h.op_stats_v2.pb")
     assert state == "unsupported"
     assert "cache" in message_

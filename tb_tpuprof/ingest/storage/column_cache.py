@@ -35,6 +35,7 @@ from isal import isal_zlib
 from tb_tpuprof.ingest.storage.cache_folder import cache_folder, is_private, trim, write_whole
 from tb_tpuprof.ingest.storage.files import FileState
 from tb_tpuprof.ingest.storage.json_source import JsonSource, PackedJsonSource
+from tb_tpuprof.ingest.storage.riegeli_source import RiegeliSource
 from tb_tpuprof.ingest.storage.source import (
     FileSource,
     PackedSource,
@@ -65,6 +66,7 @@ _SOURCES = {
         PackedJsonSource,
         TraceEventSource,
         PackedTraceEventSource,
+        RiegeliSource,
     )
 }
 _STAT_TABLES = ("event_stats", "metadata_stats", "plane_stats")

@@ -213,7 +213,7 @@ def fill(file: int, part: npt.NDArray[np.uint8], position: int) -> bool:
 
 def read_range(state: FileState, position: int, size: int) -> npt.NDArray[np.uint8]:
     """Part of a plain file. Raises StorageError if the file is gone or has changed."""
-    _check_unchanged(state)
+    check_unchanged(state)
     with storage_errors(state.path):
         if is_url(state.path):
             fs, inner = filesystem(state.path)
@@ -225,13 +225,14 @@ def read_range(state: FileState, position: int, size: int) -> npt.NDArray[np.uin
 
 def read_packed_range(state: FileState, position: int, size: int) -> bytes:
     """Part of the unpacked content of a gzipped file. Raises StorageError if the file is gone or changed."""
-    _check_unchanged(state)
+    check_unchanged(state)
     with storage_errors(state.path), _open(state.path) as file, gzip.GzipFile(fileobj=file) as stream:
         stream.seek(position)
         return stream.read(size)
 
 
-def _check_unchanged(state: FileState) -> None:
+def check_unchanged(state: FileState) -> None:
+    """Raises StorageError if a file is gone or not in that state any more."""
     if file_state(state.path) != state:
         raise StorageError(f"{state.path} has changed since it was opened.", "Reload the page.")
 
@@ -293,6 +294,11 @@ def _unpacked_part(path: str, data: npt.NDArray[np.uint8]) -> bytearray:
             if not member.eof:
                 break
     return unpacked
+
+
+def most_unpacked_bytes() -> int:
+    """How many bytes a packed file may unpack to on this machine, at a time: the columns need memory, too."""
+    return min(MAX_UNPACKED_BYTES, machine_memory() // _SHARE_FOR_UNPACKED)
 
 
 def _check_size(path: str, unpacked: bytearray, packed_bytes: int) -> None:

@@ -41,11 +41,6 @@ _PAGES = {
     "framework_op_stats": "table of framework operations",
 }
 _PAGE = re.compile(rf"(^|\.)({'|'.join(_PAGES)})\.(json|pb)(\.gz)?$")
-RIEGELI = FileKind(
-    "a stream of profile pieces (Riegeli records), which JAX writes with continuous profiling",
-    "This format cannot be opened yet. Profile without enable_continuous_profiling in advanced_configuration "
-    "to get an .xplane.pb file.",
-)
 TABLE = FileKind(
     "a trace viewer's cache (LevelDB table), which contains parts of a trace for fast drawing", _OPEN_TRACE
 )
@@ -85,8 +80,6 @@ REENCODED = FileKind(
 )
 _FEW = 8
 _BY_SUFFIX: tuple[tuple[str, FileKind], ...] = (
-    (".xplane.riegeli", RIEGELI),
-    (".riegeli", RIEGELI),
     (".tracetable", OLD_TABLE),
     (".SSTABLE", TABLE),
     (".profile-empty", MARKER),
@@ -126,7 +119,6 @@ _BY_SUFFIX: tuple[tuple[str, FileKind], ...] = (
     ("saved_model.pb", GRAPH),
 )
 _MAGIC: tuple[tuple[bytes, FileKind], ...] = (
-    (bytes.fromhex("83af70d10d884a3f0000000000000000400000000000000091bac23c9287e1a9"), RIEGELI),
     (
         b"SQLite format 3\0",
         FileKind(

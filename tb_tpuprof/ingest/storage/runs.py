@@ -1,6 +1,7 @@
 """A logdir → its runs and their hosts, from folder listings only: no trace is opened.
 
 <logdir>/**/plugins/profile/<session>/<host>.xplane.pb[.gz]      run <folder above plugins>/<session>
+<logdir>/**/plugins/profile/<session>/<host>.xplane.riegeli      the same, of continuous profiling
 <logdir>/**/plugins/profile/<session>+<end of another's name>    joined from sibling folders (`joining`)
 <logdir>/**/plugins/profile/<session>/<host>.trace.json[.gz]     the same; if a host has both, the XPlane wins
 <logdir>/**/plugins/profile/<session>/<host>.trace               TensorFlow 2.1's; read if nothing is newer
@@ -25,7 +26,8 @@ from tb_tpuprof.ingest.storage.files import file_state, filesystem, is_url, stor
 from tb_tpuprof.ingest.storage.kinds import kind_of_name, without_trace
 from tb_tpuprof.ingest.storage.run_info import HostFile, RunInfo
 
-XPLANE_SUFFIXES = (".xplane.pb", ".xplane.pb.gz", ".xspace.pb", ".xspace.pb.gz")
+STREAM_SUFFIX = ".xplane.riegeli"
+XPLANE_SUFFIXES = (".xplane.pb", ".xplane.pb.gz", ".xspace.pb", ".xspace.pb.gz", STREAM_SUFFIX)
 PYTORCH_SUFFIXES = (".pt.trace.json", ".pt.trace.json.gz")
 OLD_TRACE_SUFFIXES = (".trace", ".trace.gz")
 SUFFIXES = (*XPLANE_SUFFIXES, *PYTORCH_SUFFIXES, ".trace.json", ".trace.json.gz", *OLD_TRACE_SUFFIXES)

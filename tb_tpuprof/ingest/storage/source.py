@@ -42,8 +42,7 @@ class FileSource:
         position = int(trace.events["position"][event])
         if not position:
             return []
-        plane = int(trace.metadata["plane"][int(trace.events["metadata"][event])])
-        names = stat_names(trace, plane)
+        names = self._names(trace, event)
         message = self._message(position)
         return [
             stat
@@ -55,6 +54,10 @@ class FileSource:
     def programs(self, trace: Trace) -> Programs:
         """The compiled programs of the host."""
         return programs_of(trace)
+
+    def _names(self, trace: Trace, event: int) -> dict[int, str]:
+        """The names of the stats that an event may have, by id."""
+        return stat_names(trace, int(trace.metadata["plane"][int(trace.events["metadata"][event])]))
 
     def _message(self, position: int) -> bytes:
         """The event's message, whose tag is at `position`."""

@@ -123,6 +123,19 @@ def decode(
     An outline has the planes with their stats, and the metadata of planes with programs; no lines and no
     events.
     """
+    return with_counters(decode_tables(file, path, host, source, is_outline, damage, stats))
+
+
+def decode_tables(
+    file: FileBytes,
+    path: str,
+    host: str,
+    source: TraceSource,
+    is_outline: bool = False,
+    damage: str = "",
+    stats: frozenset[str] | None = None,
+) -> Trace:
+    """Like `decode`, but samples of counters stay the events that they are in the file."""
     top = _frame(file.data, path)
     strings = Spans([], [])
     plane_spans = top[top[:, 0] == PLANE, 2:].tolist()
@@ -330,7 +343,7 @@ class _Assembly:
         )
         if trace.n_events:
             trace.take_duration(max(decoder.last_end for decoder in self.lines.decoders) - shift_ns * 1000)
-        return with_counters(trace)
+        return trace
 
     def _start_ns(self) -> int:
         """The earliest clock of a line that has events."""

@@ -78,8 +78,10 @@ class MessageSource:
     def event_stats(self, trace: Trace, event: int) -> list[tuple[str, Value]]:
         """All stats of an event."""
         position = int(trace.events["position"][event])
-        if not position:
-            return []
+        return self.stats_at(position) if position else []
+
+    def stats_at(self, position: int) -> list[tuple[str, Value]]:
+        """All stats of the event at a position."""
         plane, message = self.messages[position - 1]
         return [pair for stat in message.stats for pair in self._stat(stat, self.names[plane])]
 
@@ -111,6 +113,17 @@ def decode_protobuf(
     if it is only the intact part of one. `stats`: the stats of events to decode instead of those that
     analyses read.
     """
+    return with_counters(decode_protobuf_tables(data, path, host, damage, stats))
+
+
+def decode_protobuf_tables(
+    data: npt.NDArray[np.uint8],
+    path: str,
+    host: str,
+    damage: str = "",
+    stats: frozenset[str] | None = None,
+) -> Trace:
+    """Like `decode_protobuf`, but samples of counters stay the events that they are in the file."""
     if not len(data):
         raise TraceFormatError(path, -1, "is empty")
     space = xspace_class()()
@@ -268,6 +281,4 @@ def _trace(
         by_key = sorted(stat_rows, key=lambda stat: (stat[1], stat[0]))
         tables[name] = StatTable(table_from_rows(schema.STATS, by_key), strings)
     source = MessageSource(rows.messages, rows.blob, names)
-    return with_counters(
-        Trace(TraceInfo(**{**info.__dict__, **info_fields}), strings, source=source, **tables)
-    )
+    return Trace(TraceInfo(**{**info.__dict__, **info_fields}), strings, source=source, **tables)

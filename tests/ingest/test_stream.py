@@ -1,0 +1,428 @@
+"""Streams of profile pieces against the pieces merged into one XSpace by the protobuf runtime: every table is
+equal, on random pieces and on real files, whichever way the records are stored.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tb_tpuprof.analysis.steps.diagnostics import trace_notices
+from tb_tpuprof.errors import NotATrace, StorageError, TraceFormatError
+from tb_tpuprof.ingest.arguments import argument, names_of
+from tb_tpuprof.ingest.opening import open_trace
+from tb_tpuprof.ingest.riegeli.layout import file_layout
+from tb_tpuprof.ingest.riegeli.records import chunk_records
+from tb_tpuprof.ingest.storage import column_cache
+from tb_tpuprof.ingest.storage.files import file_state
+from tb_tpuprof.ingest.storage.runs import find_runs
+from tb_tpuprof.ingest.xspace.messages import xspace_class
+from tb_tpuprof.trace.trace import Trace
+from tb_tpuprof.units import format_fraction
+from tests.ingest.merged_spaces import merged_space, piece, pieces
+from tests.ingest.riegeli_files import BLOCK, CODECS, RiegeliFile
+from tests.ingest.xspaces import content, plain
+
+SMALL = Path(__file__).resolve().parents[1] / "data" / "riegeli" / "jax_small.xplane.riegeli"
+
+
+def written(
+    streams: Iterable[bytes], folder: str | Path, codec: int = CODECS[1], transposed: bool = False
+) -> Path:
+    """A file with a chunk for each piece."""
+    file = RiegeliFile()
+    for one in streams:
+        file.records([one], codec, transposed)
+    path = Path(folder, "host.xplane.riegeli")
+    path.write_bytes(file.closed())
+    return path
+
+
+def records_of(path: Path) -> list[bytes]:
+    """All records of a file."""
+    data = np.fromfile(path, np.uint8)
+
+    def read(position: int, size: int) -> np.ndarray:
+        return data[position : position + size]
+
+    found = []
+    for chunk in file_layout(read, len(data)).chunks:
+        values, ends = chunk_records(read, chunk, 2**31)
+        found += [values[a:b].tobytes() for a, b in zip([0, *ends[:-1]], ends, strict=True)]
+    return found
+
+
+def comparable(trace: Trace) -> dict[str, Any]:
+    """All content but what depends on the file."""
+    told = content(trace)
+    told["info"] = {k: v for k, v in told["info"].items() if k not in ("path", "host", "size_bytes")}
+    return told
+
+
+def check(streams: Sequence[bytes], path: Path) -> None:
+    got, expected = comparable(open_trace(str(path))), comparable(plain(merged_space(streams)))
+    for name, value in expected.items():
+        assert got[name] == value, name
+
+
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+@given(pieces(), st.sampled_from(CODECS), st.booleans())
+def test_random_pieces_are_read_as_one_space(streams: list[bytes], codec: int, transposed: bool) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        check(streams, written(streams, folder, codec, transposed))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(pieces(), st.booleans())
+def test_without_compiled_loops(streams: list[bytes], transposed: bool) -> None:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tb_tpuprof.ingest.xspace.stream.IS_COMPILED", False)
+        check(streams, written(streams, folder, CODECS[1], transposed))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(piece(), min_size=3, max_size=3), st.integers(1, 2))
+def test_records_may_share_a_chunk(streams: list[bytes], n_first: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        file = RiegeliFile().records(streams[:n_first]).records([*streams[n_first:], b""])
+        path = Path(folder, "host.xplane.riegeli")
+        path.write_bytes(file.closed())
+        check(streams, path)
+
+
+def test_a_capture_of_jax() -> None:
+    check(records_of(SMALL), SMALL)
+
+
+@pytest.mark.parametrize("name", ["long", "small"])
+def test_captures_of_the_corpus(name: str) -> None:
+    corpus = Path(os.environ.get("TPUPROF_CORPUS", "") or "/nowhere")
+    paths = sorted((corpus / "own_jax_riegeli" / name).glob("**/*.xplane.riegeli"))
+    if not paths:
+        pytest.skip("TPUPROF_CORPUS has no own_jax_riegeli")
+    (path,) = paths
+    records, trace = records_of(path), open_trace(str(path))
+    got, expected = tables(trace), tables(plain(merged_space(records)))
+    for table, value in expected.items():
+        assert got[table] == value, table
+    spaces = [xspace_class().FromString(record) for record in records]
+    assert trace.n_events == sum(len(line.events) for s in spaces for p in s.planes for line in p.lines)
+    if name == "long":
+        assert trace.n_events == 236_887
+        assert [sum(len(n.events) for p in s.planes for n in p.lines) for s in spaces] == [
+            0,
+            87354,
+            82474,
+            67059,
+        ]
+    names = {p.name: {e.key: e.value.name for e in p.stat_metadata} for p in spaces[1].planes}[b"/host:CPU"]
+    first = next(line for p in spaces[1].planes for line in p.lines if line.events).events[7]
+    told = {name for name, _ in trace.source.event_stats(trace, 7)}
+    assert told == {names[stat.metadata_id].decode() for stat in first.stats}
+
+
+def tables(trace: Trace) -> dict[str, Any]:
+    """`comparable` without every event's arguments: for millions of stats, reading them takes a minute."""
+    source = trace.source
+
+    class Silent:
+        read = staticmethod(source.read)
+
+        @staticmethod
+        def event_stats(_trace: Trace, _event: int) -> list[Any]:
+            return []
+
+    return comparable(replace(trace, source=Silent()))  # type: ignore[arg-type]
+
+
+def spaces_of_one_thread(*timings: list[tuple[int, int, str]], line_names: Sequence[str] = ()) -> list[bytes]:
+    """Pieces with one line of (offset, duration, name); ids differ from piece to piece."""
+    made = []
+    for number, events in enumerate(timings):
+        space = xspace_class()()
+        plane = space.planes.add(id=3 + number, name=b"/host:CPU")
+        names = sorted({name for *_, name in events}, reverse=bool(number % 2))
+        for key, name in enumerate(names, 1):
+            plane.event_metadata.add(key=key, value={"name": name.encode()})
+        plane.stat_metadata.add(key=9 - number, value={"name": b"step_num"})
+        line = plane.lines.add(id=7, name=(line_names or ["python"] * 9)[number].encode(), timestamp_ns=100)
+        for offset, duration, name in events:
+            event = line.events.add(metadata_id=names.index(name) + 1, offset_ps=offset, duration_ps=duration)
+            event.stats.add(metadata_id=9 - number, int64_value=offset)
+        made.append(space.SerializeToString())
+    return made
+
+
+def test_a_line_whose_pieces_overlap_is_sorted(tmp_path: Path) -> None:
+    streams = spaces_of_one_thread(
+        [(0, 900, "a"), (100, 50, "b")], [(50, 700, "c"), (100, 60, "b")], [(100, 60, "d"), (2000, 1, "a")]
+    )
+    trace = open_trace(str(written(streams, tmp_path)))
+    names = [trace.strings.get(i) for i in trace.event_names[trace.events["metadata"]].tolist()]
+    rows = list(zip(trace.events["start_ps"].tolist(), names, strict=True))
+    assert rows == [(0, "a"), (50, "c"), (100, "b"), (100, "d"), (100, "b"), (2000, "a")]
+    assert trace.events["duration_ps"].tolist() == [900, 700, 60, 60, 50, 1]
+    steps = trace.event_stats.ints("step_num")
+    assert steps.owner.tolist() == [0, 1, 2, 3, 4, 5]
+    assert steps.value.tolist() == [0, 50, 100, 100, 100, 2000]
+    assert [trace.source.event_stats(trace, i) for i in (1, 5)] == [[("step_num", 50)], [("step_num", 2000)]]
+    check(streams, written(streams, tmp_path))
+
+
+def test_pieces_in_order_are_not_sorted_and_keep_their_ids(tmp_path: Path) -> None:
+    streams = spaces_of_one_thread(
+        [(0, 10, "b"), (20, 5, "a")], [(20, 5, "c"), (40, 1, "a")], [(41, 2, "d")], line_names=("x", "y", "")
+    )
+    trace = open_trace(str(written(streams, tmp_path)))
+    assert trace.line_names == ["x"]
+    assert trace.plane_names == ["/host:CPU"]
+    assert trace.planes["id"].tolist() == [3]
+    named = trace.metadata["name"].tolist()
+    assert [trace.strings.get(i) for i in named] == ["a", "b", "c", "d", "(unknown event)"]
+    assert trace.metadata["id"].tolist() == [1, 2, 3, 4, -(2**63)]
+    assert trace.stat_names["id"].tolist() == [9]
+    assert trace.events["start_ps"].tolist() == [0, 20, 20, 40, 41]
+
+
+def test_the_whole_begins_with_its_first_event(tmp_path: Path) -> None:
+    """Clocks of lines and of pieces differ by nanoseconds and more."""
+    streams = spaces_of_one_thread([(5_000_000, 10, "a")], [(3_500, 5, "b")], [(9_000_000_000, 1, "a")])
+    trace = open_trace(str(written(streams, tmp_path)))
+    assert trace.info.start_ns == 103
+    assert trace.events["start_ps"].tolist() == [500, 5_000_000 - 3_000, 9_000_000_000 - 3_000]
+    assert trace.duration_ps == 9_000_000_000 - 3_000 + 1
+
+
+def notices(path: Path) -> list[str]:
+    return [notice.message for notice in trace_notices(open_trace(str(path)))]
+
+
+def stream(*records: bytes) -> RiegeliFile:
+    file = RiegeliFile()
+    for record in records:
+        file.records([record])
+    return file
+
+
+THREE = spaces_of_one_thread([(0, 10, "a")], [(20, 10, "b"), (30, 1, "b")], [(50, 10, "c")])
+
+
+def test_a_file_without_its_end_says_how_much_was_read(tmp_path: Path) -> None:
+    file, path = stream(*THREE), tmp_path / "host.xplane.riegeli"
+    last = file.begins[3]
+    path.write_bytes(bytes(file.out[: last + 60]))
+    trace = open_trace(str(path))
+    assert (trace.n_events, trace.info.n_damaged) == (3, 1)
+    share = format_fraction(last / (last + 60))
+    text = (
+        "host: the end is missing: the file is cut off within a piece, of which it has 60 B; 2 whole pieces "
+        f"before it, {share} of the file, were read. Numbers may be too low."
+    )
+    assert notices(path) == [text]
+    path.write_bytes(bytes(file.out[: file.begins[2] + 9]))
+    assert "1 whole piece before it" in notices(path)[0]
+    path.write_bytes(file.closed())
+    assert notices(path) == []
+
+
+def test_a_file_that_was_not_closed_says_so(tmp_path: Path) -> None:
+    """All chunks are whole, but the padding that ends every finished file is not there."""
+    path = tmp_path / "host.xplane.riegeli"
+    path.write_bytes(bytes(stream(*THREE).out))
+    trace = open_trace(str(path))
+    assert trace.n_events == 4
+    assert trace.info.n_damaged == 0
+    assert [note for note in trace.info.notes if "was not closed" in note]
+
+
+def test_a_damaged_piece_is_left_out_and_told(tmp_path: Path) -> None:
+    file, path = stream(*THREE), tmp_path / "host.xplane.riegeli"
+    data = bytearray(file.closed())
+    data[file.begins[2] + 50] ^= 0x55
+    path.write_bytes(data)
+    trace = open_trace(str(path))
+    assert trace.n_events == 2
+    assert [trace.strings.get(i) for i in trace.metadata["name"].tolist()] == ["a", "c", "(unknown event)"]
+    assert "is damaged and left out: its bytes are not those that were written" in notices(path)[0]
+    data[file.begins[2] + 50] ^= 0x55
+    data[file.begins[2] + 3] ^= 0x55  # the header: whatever follows in the same block is lost, too
+    path.write_bytes(data)
+    assert open_trace(str(path)).n_events == 1
+    assert "of the file are left out: the headers there are damaged" in notices(path)[0]
+
+
+def test_a_piece_that_is_no_whole_space_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "host.xplane.riegeli"
+    path.write_bytes(stream(THREE[0], THREE[1][:-5], b"hello", THREE[2]).closed())
+    trace = open_trace(str(path))
+    assert trace.n_events == 2
+    assert trace.info.n_damaged == 2
+    assert "2 damaged parts were skipped (first: a piece of" in notices(path)[0]
+
+
+def test_records_that_are_no_profiles(tmp_path: Path) -> None:
+    path = tmp_path / "host.xplane.riegeli"
+    path.write_bytes(stream(b"hello", b"\x08\x01").closed())
+    with pytest.raises(NotATrace, match="a Riegeli file, but its records are not profiles"):
+        open_trace(str(path))
+    path.write_bytes(stream(b"hello", THREE[0][:-5]).closed())
+    with pytest.raises(TraceFormatError, match=r"has no piece that can be read: a piece of 5 B is left out"):
+        open_trace(str(path))
+
+
+def test_a_file_without_pieces_has_no_events(tmp_path: Path) -> None:
+    path = tmp_path / "host.xplane.riegeli"
+    path.write_bytes(stream().closed())
+    trace = open_trace(str(path))
+    assert (trace.n_events, len(trace.planes), trace.info.n_damaged) == (0, 0, 0)
+    path.write_bytes(b"")
+    with pytest.raises(TraceFormatError, match="is empty"):
+        open_trace(str(path))
+
+
+def test_a_file_whose_first_headers_are_damaged_is_known_by_its_name(tmp_path: Path) -> None:
+    data = bytearray(RiegeliFile().chunk("p", bytes(BLOCK - 64 - 40), 0, 0).records([THREE[0]]).closed())
+    data[:64] = bytes(64)
+    for name, kind in (("host.xplane.riegeli", None), ("host.xplane.pb", NotATrace)):
+        path = tmp_path / name
+        path.write_bytes(data)
+        if kind:
+            with pytest.raises(kind):
+                open_trace(str(path))
+        else:
+            assert open_trace(str(path)).n_events == 1
+
+
+def test_the_content_decides_not_the_name(tmp_path: Path) -> None:
+    path = tmp_path / "host.xplane.riegeli"
+    path.write_bytes(THREE[1])
+    assert open_trace(str(path)).n_events == 2
+    path = tmp_path / "host.xplane.pb"
+    path.write_bytes(stream(*THREE).closed())
+    assert open_trace(str(path)).n_events == 4
+    path.write_bytes(gzip.compress(stream(*THREE).closed()))
+    with pytest.raises(NotATrace, match="gzipped stream of profile pieces"):
+        open_trace(str(path))
+
+
+@pytest.mark.parametrize(
+    ("codec", "module", "name", "package"),
+    [(98, "brotli", "Brotli", "brotli"), (122, "cramjam", "Zstandard", "tb-tpuprof[riegeli]")],
+)
+def test_a_missing_codec_names_the_file_and_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, codec: int, module: str, name: str, package: str
+) -> None:
+    path = written(THREE, tmp_path, codec)
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(TraceFormatError) as caught:
+        open_trace(str(path))
+    assert caught.value.message == (
+        f"host.xplane.riegeli is compressed with {name}, for which a package is missing."
+    )
+    assert caught.value.remedy == f'Run: pip install "{package}"'
+
+
+def test_an_outline_has_planes_and_programs_alone() -> None:
+    outline, whole = open_trace(str(SMALL), is_outline=True), open_trace(str(SMALL))
+    assert outline.info.is_outline
+    assert outline.n_events == 0
+    assert outline.plane_names == whole.plane_names == ["/host:CPU", "Task Environment"]
+    stats = [t.plane_stats.text_at(i) for t in (outline, whole) for i in range(len(t.plane_stats.table))]
+    assert stats[: len(stats) // 2] == stats[len(stats) // 2 :]
+    assert len(stats) >= 4
+
+
+def test_programs_of_all_pieces(tmp_path: Path) -> None:
+    """HLO of a program may come with any piece, and is read from it on demand."""
+    streams = []
+    for number, protos in enumerate(([b"first hlo"], [b"first hlo", b"second, longer hlo"], [])):
+        space = xspace_class()()
+        plane = space.planes.add(name=b"/host:metadata")
+        plane.stat_metadata.add(key=4 + number, value={"name": b"Hlo Proto"})
+        for i, proto in enumerate(protos):
+            entry = plane.event_metadata.add(key=70 + i)
+            entry.value.name = b"jit_step(%d)" % i
+            entry.value.stats.add(metadata_id=4 + number, bytes_value=proto)
+        streams.append(space.SerializeToString())
+    for is_outline in (False, True):
+        trace = open_trace(str(written(streams, tmp_path)), is_outline)
+        spans = trace.metadata_stats.spans("Hlo Proto")
+        assert [trace.source.read(a, n) for _, a, n in spans] == [b"first hlo", b"second, longer hlo"]
+        assert [int(trace.metadata["id"][owner]) for owner, _, _ in spans] == [70, 71]
+
+
+def test_all_arguments_of_all_events() -> None:
+    """Also those that opening did not decode: the file is read once more."""
+    trace = open_trace(str(SMALL))
+    names = names_of(trace)
+    assert "_src" in names
+    table = argument(trace, "_src").texts("_src")
+    (space,) = [xspace_class().FromString(record) for record in records_of(SMALL)[1:]]
+    expected = 0
+    for plane in space.planes:
+        keys = {entry.key for entry in plane.stat_metadata if entry.value.name == b"_src"}
+        expected += sum(s.metadata_id in keys for n in plane.lines for e in n.events for s in e.stats)
+    assert len(table.owner) == expected > 0
+
+
+def test_columns_kept_on_disk_are_the_same(tmp_path: Path) -> None:
+    path = written(THREE, tmp_path)
+    state, trace = file_state(str(path)), open_trace(str(path))
+    assert column_cache.save(state, trace)
+    again = column_cache.load(state)
+    assert again is not None
+    assert comparable(again) == comparable(trace)
+    assert again.source.event_stats(again, 2) == [("step_num", 30)]
+
+
+def test_a_file_that_changed_is_not_read_any_further(tmp_path: Path) -> None:
+    path = written(THREE, tmp_path)
+    trace = open_trace(str(path))
+    assert trace.source.event_stats(trace, 3) == [("step_num", 50)]
+    path.write_bytes(stream(*THREE[:2]).closed() + bytes(BLOCK))
+    with pytest.raises(StorageError, match="has changed"):
+        trace.source.event_stats(trace, 3)
+
+
+def test_events_beyond_the_machines_memory_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(THREE, tmp_path)
+    monkeypatch.setattr("tb_tpuprof.ingest.xspace.merging.max_events", lambda: 4)
+    assert open_trace(str(path)).n_events == 4
+    monkeypatch.setattr("tb_tpuprof.ingest.xspace.merging.max_events", lambda: 3)
+    with pytest.raises(TraceFormatError, match="contains more than 3 events"):
+        open_trace(str(path))
+
+
+def test_a_run_of_streams(tmp_path: Path) -> None:
+    """Listed, opened and joined like runs of XPlanes; a host's XPlane comes first."""
+    base = tmp_path / "plugins" / "profile"
+    for run, hosts in (("2026_01_01_00_00_00", ("a", "b")), ("2026_01_01_00_00_02", ("c",))):
+        (base / run).mkdir(parents=True)
+        for host in hosts:
+            (base / run / f"{host}.xplane.riegeli").write_bytes(stream(*THREE).closed())
+    (base / "2026_01_01_00_00_00" / "a.xplane.pb").write_bytes(THREE[1])
+    runs = {run.name: run for run in find_runs(str(tmp_path))}
+    assert set(runs) == {"2026_01_01_00_00_00", "2026_01_01_00_00_02", "2026_01_01_00_00_00+02"}
+    joined = runs["2026_01_01_00_00_00+02"]
+    assert [(file.host, Path(file.path).suffix) for file in joined.files] == [
+        ("a", ".pb"),
+        ("b", ".riegeli"),
+        ("c", ".riegeli"),
+    ]
+    assert all(run.state == "ok" for run in runs.values())
+    assert [open_trace(file.path).n_events for file in joined.files] == [2, 4, 4]

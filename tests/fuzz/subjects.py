@@ -33,6 +33,7 @@ from tb_tpuprof.serve.logdirs import Logdirs
 from tb_tpuprof.serve.routes import Routes
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import TOOLS
+from tests.ingest.riegeli_files import CODECS, RiegeliFile, simple_data, transposed_data
 from tests.ingest.xspaces import small_xspace
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -121,6 +122,41 @@ def _open(data: bytes, name: str) -> str:
     except ProfilerError:
         return REFUSED
     return OPENED
+
+
+@cache
+def streams() -> tuple[bytes, ...]:
+    """Streams of profile pieces."""
+    return tuple(path.read_bytes() for path in sorted(ROOT.glob("tests/data/riegeli/*.riegeli")))
+
+
+def _open_stream(data: bytes) -> str:
+    return _open(data, "h.xplane.riegeli")
+
+
+@cache
+def chunks() -> tuple[bytes, ...]:
+    """Data of chunks with two profiles, after the chunk's kind."""
+    records = [small_xspace(), small_xspace()]
+    made = [
+        kind + make(records, codec)
+        for codec in CODECS
+        for kind, make in ((b"r", simple_data), (b"t", transposed_data))
+    ]
+    return tuple(made)
+
+
+def _open_chunk(data: bytes) -> str:
+    """A chunk with the right hashes, so that what is behind them is reached."""
+    size = 2 * len(small_xspace())
+    file = RiegeliFile().records([small_xspace()])
+    file.chunk("t" if data[:1] == b"t" else "r", data[1:], 2, size)
+    path = folder() / "chunk.xplane.riegeli"
+    path.write_bytes(file.closed())
+    trace = open_trace(str(path))  # the first piece is always there
+    for event in range(0, trace.n_events, 97):
+        trace.source.event_stats(trace, event)
+    return REFUSED if trace.info.n_damaged else OPENED
 
 
 def _open_json(data: bytes) -> str:
@@ -272,6 +308,8 @@ SUBJECTS = (
     Subject("xspace", xspaces, _decode),
     Subject("gzip", lambda: tuple(gzip.compress(data, 1) for data in xspaces()), _open_gzip),
     Subject("json", chrome_files, _open_json),
+    Subject("stream", streams, _open_stream, cost=2),
+    Subject("chunk", chunks, _open_chunk),
     Subject("tools", xspaces, _tools, cost=60),
     Subject("reply", replies, _reply),
     Subject("http2", http2_replies, _http2),

@@ -4,8 +4,8 @@
     headers    ▪                      ▪                      ▪
     chunks     ▏s▏records ▏records ────────────────▏records ─────────▏padding ─────────▏
 
-A block begins with a header of 24 bytes, which interrupts the chunk there and says where that chunk begins and
-ends. A chunk has a header of 40 bytes, its data and possibly padding. Where a chunk's header is damaged,
+A block begins with a header of 24 bytes, which interrupts the chunk there and says where that chunk begins
+and ends. A chunk has a header of 40 bytes, its data and possibly padding. Where a chunk's header is damaged,
 reading goes on at the next chunk that a block's header knows. All headers carry hashes, which show damage.
 
 `base` numbers the bytes of all records as if they stood end to end. A chunk that is damaged keeps its place,
@@ -28,7 +28,7 @@ Bytes = npt.NDArray[np.uint8]
 Read = Callable[[int, int], Bytes]  # (position, size) → those bytes, or as many as the file has
 BLOCK_BYTES, _BLOCK_HEADER, _CHUNK_HEADER = 1 << 16, 24, 40
 _USABLE = BLOCK_BYTES - _BLOCK_HEADER
-SIGNATURE_KIND, METADATA_KIND, PADDING_KIND, SIMPLE_KIND, TRANSPOSED_KIND = b"smprt"
+PADDING_KIND, SIMPLE_KIND, TRANSPOSED_KIND = b"prt"
 _NUMBERS = struct.Struct("<QQQQQ")
 MOST_BYTES = 2**62  # of all records together: positions stay int64
 # The headers of the first block and of the signature chunk, which every file begins with.

@@ -35,6 +35,7 @@ from tb_tpuprof.serve.routes import Routes
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import TOOLS, get_tool
 from tests.ingest.other_files import OLD_TRACE
+from tests.ingest.riegeli_files import CODECS, RiegeliFile, simple_data, transposed_data
 from tests.ingest.saved_pages import PAGES
 from tests.ingest.tables import mended_table, table_of
 from tests.ingest.test_table_events import EVENTS, TABLE, described
@@ -186,6 +187,41 @@ def _open_page(data: bytes) -> str:
     except ProfilerError:
         return REFUSED
     return OPENED
+
+
+@cache
+def streams() -> tuple[bytes, ...]:
+    """Streams of profile pieces."""
+    return tuple(path.read_bytes() for path in sorted(ROOT.glob("tests/data/riegeli/*.riegeli")))
+
+
+def _open_stream(data: bytes) -> str:
+    return _open(data, "h.xplane.riegeli")
+
+
+@cache
+def chunks() -> tuple[bytes, ...]:
+    """Data of chunks with two profiles, after the chunk's kind."""
+    records = [small_xspace(), small_xspace()]
+    made = [
+        kind + make(records, codec)
+        for codec in CODECS
+        for kind, make in ((b"r", simple_data), (b"t", transposed_data))
+    ]
+    return tuple(made)
+
+
+def _open_chunk(data: bytes) -> str:
+    """A chunk with the right hashes, so that what is behind them is reached."""
+    size = 2 * len(small_xspace())
+    file = RiegeliFile().records([small_xspace()])
+    file.chunk("t" if data[:1] == b"t" else "r", data[1:], 2, size)
+    path = folder() / "chunk.xplane.riegeli"
+    path.write_bytes(file.closed())
+    trace = open_trace(str(path))  # the first piece is always there
+    for event in range(0, trace.n_events, 97):
+        trace.source.event_stats(trace, event)
+    return REFUSED if trace.info.n_damaged else OPENED
 
 
 def _open_json(data: bytes) -> str:
@@ -340,6 +376,8 @@ SUBJECTS = (
     Subject("old_trace", old_traces, _open_old_trace, cost=3),
     Subject("table", tables, _open_table, cost=5),
     Subject("pages", saved_pages, _open_page, cost=5),
+    Subject("stream", streams, _open_stream, cost=2),
+    Subject("chunk", chunks, _open_chunk),
     Subject("tools", xspaces, _tools, cost=60),
     Subject("reply", replies, _reply),
     Subject("http2", http2_replies, _http2),

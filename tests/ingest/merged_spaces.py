@@ -5,7 +5,7 @@ with. Also random pieces that have planes, lines and metadata in common, under d
 from __future__ import annotations
 
 import struct
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -220,19 +220,3 @@ def _add_stats(draw: st.DrawFn, stats: Any, ids: list[int]) -> None:
         kind = draw(st.sampled_from([*values, ""]))
         if kind:
             setattr(stat, kind, values[kind]())
-
-
-def n_in_common(streams: Sequence[bytes]) -> dict[str, int]:
-    """How many planes and lines appear in several pieces: what a test of merging must have some of."""
-    planes: dict[Key, int] = defaultdict(int)
-    lines: dict[Key, int] = defaultdict(int)
-    for data in streams:
-        space = xspace_class().FromString(data)
-        for name in {plane.name for plane in space.planes}:
-            planes[(name,)] += 1
-        for key in {(plane.name, line.id) for plane in space.planes for line in plane.lines}:
-            lines[key] += 1
-    return {
-        "planes": sum(n > 1 for n in planes.values()),
-        "lines": sum(n > 1 for n in lines.values()),
-    }

@@ -26,6 +26,7 @@ from tb_tpuprof.ingest.riegeli.layout import file_layout
 from tb_tpuprof.ingest.riegeli.records import chunk_records
 from tb_tpuprof.ingest.storage import column_cache
 from tb_tpuprof.ingest.storage.files import file_state
+from tb_tpuprof.ingest.storage.riegeli_source import RiegeliSource
 from tb_tpuprof.ingest.storage.runs import find_runs
 from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.trace.trace import Trace
@@ -426,3 +427,17 @@ def test_a_run_of_streams(tmp_path: Path) -> None:
     ]
     assert all(run.state == "ok" for run in runs.values())
     assert [open_trace(file.path).n_events for file in joined.files] == [2, 4, 4]
+
+
+def test_a_stream_behind_a_url() -> None:
+    fsspec = pytest.importorskip("fsspec")
+    url = "memory://streams/plugins/profile/r/h.xplane.riegeli"
+    with fsspec.open(url, "wb") as file:
+        file.write(stream(*THREE).closed())
+    (run,) = find_runs("memory://streams")
+    assert [found.host for found in run.files] == ["h"]
+    trace = open_trace(run.files[0].path)
+    assert trace.n_events == 4
+    assert trace.source.event_stats(trace, 3) == [("step_num", 50)]
+    again = RiegeliSource(file_state(url))  # as after the column cache: it finds the chunks itself
+    assert again.event_stats(trace, 2) == [("step_num", 30)]

@@ -28,7 +28,7 @@ Bytes = npt.NDArray[np.uint8]
 Read = Callable[[int, int], Bytes]  # (position, size) → those bytes, or as many as the file has
 BLOCK_BYTES, _BLOCK_HEADER, _CHUNK_HEADER = 1 << 16, 24, 40
 _USABLE = BLOCK_BYTES - _BLOCK_HEADER
-SIGNATURE_KIND, METADATA_KIND, PADDING_KIND, SIMPLE_KIND, TRANSPOSED_KIND = b"smprt"
+PADDING_KIND, SIMPLE_KIND, TRANSPOSED_KIND = b"prt"
 _NUMBERS = struct.Struct("<QQQQQ")
 MOST_BYTES = 2**62  # of all records together: positions stay int64
 # The headers of the first block and of the signature chunk, which every file begins with.

@@ -84,7 +84,7 @@ def n_equal_before(values: Ints) -> Ints:
     first = np.flatnonzero(np.append(True, ascending[1:] != ascending[:-1])[:n])
     result = np.empty(n, np.int64)
     result[order] = np.arange(n) - np.repeat(first, np.diff(np.append(first, n)))
-    return result
+    return np.asarray(result, np.int64)
 
 
 def unique_ids(group: Ints, ids: Ints) -> Ints:
@@ -100,7 +100,7 @@ def unique_ids(group: Ints, ids: Ints) -> Ints:
         used = np.unique(ids[group == one])
         free = np.setdiff1d(np.arange(1, len(used) + len(rows) + 1), used, assume_unique=True)
         result[rows] = free[: len(rows)]
-    return result
+    return np.asarray(result, np.int64)
 
 
 def places(lines: Sequence[Ints], counts: Sequence[Ints], n_lines: int) -> tuple[Ints, list[Ints]]:

@@ -95,8 +95,8 @@ def _late_sender_text(pod: Pod) -> tuple[str, ...]:
         f"against {format_time(late.others_ps)} elsewhere" if late.others_ps >= 1 else "as no other host does"
     )
     return (
-        f"`{host}` sends late: {format_time(late.delay_ps)} after its receivers are ready, {others}. Its longest "
-        f"delay is {format_time(channel.send_delay_ps)}, from `{core_name(pod, channel.source)}` to "
+        f"`{host}` sends late: {format_time(late.delay_ps)} after its receivers are ready, {others}. Its "
+        f"longest delay is {format_time(channel.send_delay_ps)}, from `{core_name(pod, channel.source)}` to "
         f"`{core_name(pod, channel.target)}`.",
     )
 

@@ -23,6 +23,7 @@ from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.trace.trace import Trace
 from tests.golden_files import DEMO_LOGS
 from tests.synthetic import TpuJob, tpu_hosts, write_run
+from tests.synthetic_dcn import dcn_hosts
 from tests.synthetic_devices import MemoryJob, kernels_xspace, memory_xspace
 
 N_HOSTS = 17  # more than POLICY.max_hosts_in_memory, so that not even columns are kept
@@ -42,6 +43,7 @@ MAKERS: dict[str, Callable[[], dict[str, bytes]]] = {
         (f"h{i}" for i in range(N_HOSTS)), memory_xspace(MemoryJob(leak_bytes=4096))
     ),
     "tf_data": lambda: dict.fromkeys((f"h{i}" for i in range(N_HOSTS)), two_workers()),
+    "dcn": lambda: dict.fromkeys((f"h{i}" for i in range(N_HOSTS)), dcn_hosts()["synthetic-2"]),
 }
 
 

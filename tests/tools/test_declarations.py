@@ -114,7 +114,7 @@ def test_what_an_answer_lacks_is_optional() -> None:
 
 
 # Optional for runs that no golden holds: steps without that kind of time, captures without common steps,
-# GPUs that launched no kernel. The graph's table of hot operations as a whole is optional, and shares its columns.
+# GPUs that launched no kernel, slices whose hosts recorded no messages. The graph's table of hot operations as a whole is optional, and shares its columns.
 IN_EVERY_RECORDED_ANSWER = {
     *(
         f"overview_page: steps.{part}_ps"
@@ -141,6 +141,7 @@ IN_EVERY_RECORDED_ANSWER = {
     "pod_viewer: steps.idle_ps",
     "pod_viewer/cores: n_steps",
     "pod_viewer/cores: cores.idle_ps",
+    "megascale_stats: slices",
 }
 
 
@@ -288,6 +289,7 @@ SWITCHES = {
 }
 
 REQUIRED = {
+    "pod_viewer/channel": {"channel"},
     "trace_viewer/event": {"event"},
     "trace_viewer/neighbour": {"event"},
     "trace_viewer/chain": {"event"},

@@ -24,6 +24,7 @@ from tb_tpuprof.trace.trace import Trace
 from tests.golden_files import DEMO_LOGS
 from tests.synthetic import TpuJob, tpu_hosts, write_run
 from tests.synthetic_comm import comm_hosts
+from tests.synthetic_dcn import dcn_hosts
 from tests.synthetic_devices import MemoryJob, kernels_xspace, memory_xspace
 from tests.synthetic_serving import Server, serving
 
@@ -46,6 +47,7 @@ MAKERS: dict[str, Callable[[], dict[str, bytes]]] = {
     ),
     "requests": lambda: dict.fromkeys((f"h{i}" for i in range(N_HOSTS)), serving(Server(n_requests=30)).data),
     "tf_data": lambda: dict.fromkeys((f"h{i}" for i in range(N_HOSTS)), two_workers()),
+    "dcn": lambda: dict.fromkeys((f"h{i}" for i in range(N_HOSTS)), dcn_hosts()["synthetic-2"]),
 }
 
 

@@ -17,8 +17,10 @@ from tb_tpuprof.tools import TOOLS
 from tb_tpuprof.tools.payload import Payload
 from tests.golden_files import demo_runs
 from tests.synthetic import GpuJob, Parts, TpuJob, gpu_xspace, tpu_hosts, tpu_xspace, write_run
+from tests.synthetic_dcn import dcn_hosts
 from tests.synthetic_devices import MemoryJob, kernels_xspace, memory_xspace
 from tests.synthetic_pod import Pod, pod_hosts
+from tests.synthetic_torus import Slice, torus_hosts
 
 GPU_CAPTURES = Path(__file__).parents[1] / "data" / "gpu"
 _TRACES = (".json", ".json.gz", ".pb", ".pb.gz", ".riegeli")
@@ -57,6 +59,8 @@ def generated() -> dict[str, Mapping[str, bytes]]:
             )
         },
         "pod": pod_hosts(Pod()),
+        "slice": torus_hosts(Slice((2, 2, 2), late_host=1)),
+        "dcn": dcn_hosts(),
         "gpu_three_hosts": _gpus(three),
         "gpu_apart": _gpus(three, 86_400.0 * 148),
         "gpu_many_steps": {"synthetic-gpu": gpu_xspace(replace(_GPU, n_gpus=3))},

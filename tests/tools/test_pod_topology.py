@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from tb_tpuprof.session import Session
 from tb_tpuprof.tools.payload import Payload
 from tb_tpuprof.tools.pod_viewer.view import TOOL
 from tests.pod_drawing import drawn_pod
-from tests.synthetic import GpuJob, gpu_xspace, write_run
+from tests.synthetic import GpuJob, field, gpu_xspace, write_run
 from tests.synthetic_torus import (
     AXIS_US,
     BLOCK_BYTES,
@@ -218,6 +219,47 @@ def test_a_part_of_a_slice_says_what_is_missing(cube: Session) -> None:
     assert table(part, "topology")["n_missing"] == [56]
     assert "56 chips of the slice were not captured" in part.tables["topology"].note
     assert table(part, "topology")["wraps_x"] == [False]
+
+
+@pytest.mark.parametrize("number", [2**32, 2**63, 2**64 - 1])
+def test_numbers_that_are_no_uint32_count_as_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """A damaged `core_details` neither fails nor places the chips anywhere far."""
+    monkeypatch.setattr(
+        "tests.synthetic_torus.field", lambda key, value: field(key, number if key == 5 else value)
+    )
+    payload = TOOL.run(session(tmp_path, torus_hosts(Slice((2, 2, 1)))), None, {})
+    assert payload.tables["topology"].note == "places from assumed order: hosts and chips as they are listed"
+    assert [str(cell) for cell in table(payload, "cores")["chip_id"]] == ["nan"] * 4
+
+
+def test_the_largest_uint32_is_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "tests.synthetic_torus.field", lambda key, value: field(key, 2**32 - 1 if key == 5 else value)
+    )
+    payload = TOOL.run(session(tmp_path, torus_hosts(Slice((2, 2, 1)))), None, {})
+    assert table(payload, "cores")["chip_id"] == [2.0**32 - 1] * 4
+    assert "no slice of TPU v4 has 4,294,967,296 chips" in payload.tables["topology"].note
+
+
+@pytest.mark.skipif("TPUPROF_CORPUS" not in os.environ, reason="TPUPROF_CORPUS does not name the corpus")
+def test_four_chips_of_a_real_v6e_host_are_half_of_its_eight() -> None:
+    """The file's own bytes: `core_details` of the four planes have 4, 5, 6 and 7 in field 5."""
+    run = Path(os.environ["TPUPROF_CORPUS"]) / "xprof_tpu_inference_2_old" / "plugins" / "profile" / "run"
+    payload = TOOL.run(Session(str(run), cache=False), None, {})
+    cores = table(payload, "cores")
+    assert cores["chip_id"] == [4, 5, 6, 7]
+    assert list(zip(cores["x"], cores["y"], cores["z"], strict=True)) == [
+        (0, 2, 0),
+        (1, 2, 0),
+        (0, 3, 0),
+        (1, 3, 0),
+    ]
+    assert (table(payload, "topology")["shape"], table(payload, "topology")["n_missing"]) == (
+        ["2 × 4 mesh"],
+        [4],
+    )
 
 
 def test_gpus_have_no_topology(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from tb_tpuprof.trace.wire import read_fields
 Int64s = npt.NDArray[np.int64]
 RENDEZVOUS, TRANSFER_TYPE = "_xla_host_transfer_rendezvous", "_xla_megascale_transfer_type"
 _MOST_OPS = 1 << 16
+_MOST_INFO_BYTES = 1 << 20  # of one operation's groups; endpoints beyond are not counted
 
 
 class Half(IntEnum):
@@ -199,7 +200,7 @@ def _groups(trace: Trace) -> dict[int, tuple[str, int]]:
     """
     result = {}
     for row, position, size in trace.metadata_stats.spans("dcn_collective_info")[:_MOST_OPS]:
-        info = trace.source.read(position, size)
+        info = trace.source.read(position, min(size, _MOST_INFO_BYTES))
         code = number_field(info, 1)
         kind = _TYPES[code] if code < len(_TYPES) else ""
         messages = [(number, value) for number, wire, value in read_fields(info) if wire == 2]

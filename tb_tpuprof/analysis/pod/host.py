@@ -436,11 +436,16 @@ def _located_cores(trace: Trace, device_planes: tuple[int, ...]) -> tuple[PodCor
         name = trace.plane_names[plane]
         ordinal = int("0" + name.rsplit(":", 1)[-1][:9])
         if plane in details:
-            chip, chip_id, core_id = (number_field(details[plane], field) for field in (4, 5, 6))
+            chip, chip_id, core_id = (_id(number_field(details[plane], field)) for field in (4, 5, 6))
             cores.append(PodCore(name.removeprefix("/device:"), ordinal, chip, chip_id, core_id))
         else:
             cores.append(PodCore(name.removeprefix("/device:"), ordinal, ordinal, rank=ranks.get(plane, -1)))
     return tuple(cores)
+
+
+def _id(number: int) -> int:
+    """A number of CoreDetails, which are uint32; -1 for what is none."""
+    return number if number < 2**32 else -1
 
 
 def _transfers(trace: Trace, core_data: list[_Core], n_steps: int) -> Transfers:

@@ -152,9 +152,8 @@ def _stats(
 ) -> tuple[npt.NDArray[np.generic], ...]:
     """(first stat of each row, key, kind, value) of the rows' arguments."""
     found = part.occurrences
-    known_bytes = [one.network_bytes for one in part.rendezvous]
-    sizes = np.array([np.nan if n is None else n for n in known_bytes], np.float64)
-    size, slack_ps = sizes[found.rendezvous], found.slack_ps.astype(np.float64)
+    size_of = [np.nan if one.network_bytes is None else one.network_bytes for one in part.rendezvous]
+    size, slack_ps = np.array(size_of)[found.rendezvous], found.slack_ps.astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         required = size * 8e3 / slack_ps  # bytes/ps in Gbit/s
     numbers: dict[str, Floats] = {

@@ -22,7 +22,10 @@ TOPOLOGY = TableSpec(
     (
         text("shape", "Shape", "Chips along each axis: a torus is closed along all axes, a mesh along none"),
         text("generation", "Generation", "The generation of TPUs, which sets the shapes of its slices"),
-        *(number(f"n_{axis}", f"Chips along {axis}", "count", f"Chips along {axis}") for axis in AXES),
+        *(
+            number(f"n_{axis}", f"Chips along {axis}", "count", f"Size of the slice along {axis}")
+            for axis in AXES
+        ),
         *(
             flag(
                 f"wraps_{axis}",

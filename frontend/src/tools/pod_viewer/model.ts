@@ -41,8 +41,6 @@ export function podOf(payload: Payload): Pod {
   };
 }
 
-export type Axis = 'x' | 'y' | 'z';
-
 /** The slice that the chips form. */
 export interface Slice {
   shape: string;

@@ -1,16 +1,14 @@
 /** Places of chips in their slice, planes of z side by side, with links, wrap links and labels. Pure. */
-import type { Axis, Core, Layout, Slice } from './model';
+import type { Core, Layout, Slice } from './model';
 
-export const AXES: readonly Axis[] = ['x', 'y', 'z'];
-
-export interface Line {
+interface Line {
   from: readonly [number, number];
   to: readonly [number, number];
   /** Leads over the end of an axis to its other end. */
   isWrap: boolean;
 }
 
-export interface Label {
+interface Label {
   x: number;
   y: number;
   text: string;

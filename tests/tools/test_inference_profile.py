@@ -346,6 +346,8 @@ def test_passes_by_phase() -> None:
     assert rows["mean_sequences"] == [2, 5, 4]
     assert rows["tokens"] == [300, 10, 53]
     assert rows["device_per_token_ps"] == pytest.approx([10 * PS / 300, 5 * PS, 40 * PS / 53])
+    assert payload.verdict is not None
+    assert "Decode passes take 50.0% of the device's time, 25.0 µs each." in payload.verdict.details
     assert payload.scalars["n_requests"].title == "Passes"
     # 13 new tokens in 350 µs: the last pass begins at 300 µs.
     assert payload.scalars["tokens_per_s"].value == pytest.approx(13 / 350e-6)

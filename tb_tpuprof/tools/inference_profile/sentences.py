@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
+import numpy as np
+
 from tb_tpuprof.analysis.inference.latency import percentiles
 from tb_tpuprof.analysis.inference.limits import FEWEST, Limits, Padding, limits, padding_of
+from tb_tpuprof.analysis.inference.names import Phase
 from tb_tpuprof.analysis.inference.record import HostInference
 from tb_tpuprof.analysis.inference.work import Part
 from tb_tpuprof.tools.payload import NextStep, Subject, Verdict
@@ -34,6 +37,7 @@ def verdict_of(found: HostInference) -> Verdict:
             _device_sentence(found),
             _host_sentence(found, found_limits),
             _tail_sentence(found),
+            _phase_sentence(found),
             _padding_sentence(padding_of(found.batches)),
         )
         if text
@@ -168,6 +172,21 @@ def _tail_sentence(found: HostInference) -> str:
     times = last.latency_ps / median.latency_ps
     return (
         f"p99 is {times:.1f} times p50: {format_time(last.latency_ps)} and {format_time(median.latency_ps)}."
+    )
+
+
+def _phase_sentence(found: HostInference) -> str:
+    """The phase that takes most of the device's time, if passes of several phases are told apart."""
+    device = found.part_ps[:, Part.DEVICE].astype(np.float64)
+    times = {phase: float(device[found.phase == phase].sum()) for phase in Phase if phase is not Phase.NONE}
+    total = sum(times.values())
+    if not total or sum(time > 0 for time in times.values()) < 2:
+        return ""
+    phase, most = max(times.items(), key=lambda item: item[1])
+    each = most / int((found.phase == phase).sum())
+    return (
+        f"{phase.label} passes take {format_fraction(most / total)} of the device's time, "
+        f"{format_time(each)} each."
     )
 
 

@@ -11,7 +11,7 @@ from tb_tpuprof.analysis.inference.limits import FEWEST, Limits, Padding, limits
 from tb_tpuprof.analysis.inference.names import Phase
 from tb_tpuprof.analysis.inference.record import HostInference
 from tb_tpuprof.analysis.inference.work import Part
-from tb_tpuprof.tools.payload import NextStep, Subject, Verdict
+from tb_tpuprof.tools.payload import NextStep, Verdict
 from tb_tpuprof.tools.requests import counted, unit_word
 from tb_tpuprof.units import format_fraction, format_time
 
@@ -42,14 +42,12 @@ def verdict_of(found: HostInference) -> Verdict:
         )
         if text
     ]
-    subjects = () if found_limits.limit == "unknown" else (_subject(found_limits),)
     return Verdict(
         _level(found_limits),
         _text(found, found_limits),
         _COLORS.get(found_limits.limit, ""),
         tuple(details),
         _next(found, found_limits),
-        subjects,
     )
 
 
@@ -57,14 +55,6 @@ def _level(found_limits: Limits) -> Literal["good", "warn", "unknown"]:
     if found_limits.limit == "device":
         return "good"
     return "unknown" if found_limits.limit in ("mixed", "unknown") else "warn"
-
-
-def _subject(found_limits: Limits) -> Subject:
-    values = {
-        "latency_ps": found_limits.tail_ps,
-        **{f"{side}_ps": time for side, time in found_limits.side_ps[:1]},
-    }
-    return Subject("percentiles", "percentile", "Slowest 10%", values)
 
 
 def _text(found: HostInference, found_limits: Limits) -> str:

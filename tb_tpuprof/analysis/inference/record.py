@@ -30,13 +30,14 @@ _PASSES = "forward passes"  # engines do not name their model
 
 @dataclass(frozen=True)
 class Batches:
-    """One row per batch of a model server, by start; times in ps. Sizes are -1 if unknown.
+    """One row per batch of a model server; times in ps. Sizes are -1 if unknown. `number`: by start, from 1.
 
     `delay_ps`: from the first request's arrival in the queue to the batch's start. `n_requests`: traced
     requests in it. `size`: examples in it; `padded_size`: with padding. `device_ps`: time in which a device
     worked for it. `model`: index into the host's `models`. `host`: index of its host.
     """
 
+    number: Int64s
     start_ps: Int64s
     duration_ps: Int64s
     delay_ps: Int64s
@@ -57,7 +58,8 @@ class Batches:
 
 @dataclass(frozen=True)
 class HostInference:
-    """One row per request (or pass), by start; times in ps. `part_ps[i]` sums to `latency_ps[i]`.
+    """One row per request (or pass); times in ps. `number`: by start, from 1. `part_ps[i]` sums to
+    `latency_ps[i]`.
 
     `model`, `pattern`: indexes into `models`, `patterns` (-1 none). `batch`: index into `batches`, -1 none.
     `size`: examples of a request, sequences of a pass; -1 unknown. `phase`: of Phase. `n_prefill`,
@@ -71,6 +73,7 @@ class HostInference:
     hosts: tuple[str, ...]
     source: str
     unit: Unit
+    number: Int64s
     start_ps: Int64s
     latency_ps: Int64s
     part_ps: Int64s
@@ -115,6 +118,7 @@ class HostInference:
 
 
 _COLUMNS = (
+    "number",
     "start_ps",
     "latency_ps",
     "part_ps",
@@ -156,7 +160,7 @@ def host_inference(trace: Trace) -> HostInference:
     in_pass = np.where((counts[:, :2] >= 0).all(axis=1), counts[:, :2].sum(axis=1), UNKNOWN)
     span, busy, unassigned = _device_use(trace, parts.end)
     return HostInference(
-        (trace.info.host,), found.source, found.unit,
+        (trace.info.host,), found.source, found.unit, numbers(marks.start[:n]),
         marks.start[:n], parts.end - marks.start[:n], parts.time_ps,
         labels.model[:n], labels.pattern[:n], batch,
         np.where(in_pass >= 0, in_pass, labels.size[:n]), phase[code],
@@ -164,6 +168,13 @@ def host_inference(trace: Trace) -> HostInference:
         labels.models, labels.patterns, batches,
         busy, unassigned, span, planes(trace).hardware, parts.counts_others,
     )  # fmt: skip
+
+
+def numbers(start_ps: Int64s) -> Int64s:
+    """The number of each row by its start, from 1."""
+    result = np.empty(len(start_ps), np.int64)
+    result[np.argsort(start_ps, kind="stable")] = np.arange(1, len(start_ps) + 1)
+    return result
 
 
 def _phase_of(name: str) -> Phase:
@@ -198,7 +209,7 @@ def _batches(labels: _Labels, batch: Int64s) -> Batches:
     np.add.at(total, batch[member], labels.size[:n][member])
     is_known[batch[member[labels.size[:n][member] < 0]]] = False
     return Batches(
-        start, end - start, np.where(has_member, np.maximum(start - first_queued, 0), 0),
+        numbers(start), start, end - start, np.where(has_member, np.maximum(start - first_queued, 0), 0),
         np.bincount(batch[member], minlength=n_batches),
         np.where(size >= 0, size, np.where(is_known, total, UNKNOWN)),
         labels.padded[n:].copy(), request_parts(trace).batch_device_ps, labels.batch_model(batch),
@@ -365,12 +376,14 @@ def summed(parts: Sequence[HostInference]) -> HostInference:
     columns: dict[str, Any] = {
         name: np.concatenate([getattr(part, name) for part in moved]) for name in _COLUMNS
     }
+    columns["number"] = numbers(columns["start_ps"])
     batches = Batches(
         *(
             np.concatenate([getattr(part.batches, name) for part in moved])
             for name in Batches.__dataclass_fields__
         )
     )
+    batches = replace(batches, number=numbers(batches.start_ps))
     main = max(parts, key=len)
     return replace(
         main,

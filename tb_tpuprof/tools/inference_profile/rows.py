@@ -37,13 +37,6 @@ _FINER = {
 }
 
 
-def request_numbers(found: HostInference) -> Int64s:
-    """The number of each request, by start, from 1."""
-    result = np.empty(len(found), np.int64)
-    result[np.argsort(found.start_ps, kind="stable")] = np.arange(1, len(found) + 1)
-    return result
-
-
 def _known(values: npt.NDArray[np.integer]) -> Floats:
     """Numbers; negative ones are unknown."""
     result = values.astype(np.float64)
@@ -88,7 +81,6 @@ def percentiles_table(found: HostInference) -> Table:
         add_mean("Slowest 10%", tail_rows(found.latency_ps))
     rows = np.array(request, np.int64)
     has_row = rows >= 0
-    numbers = request_numbers(found)
     table = np.array(parts, np.float64).reshape(-1, len(Part))
     columns: dict[str, Values] = {
         "percentile": titles,
@@ -96,7 +88,7 @@ def percentiles_table(found: HostInference) -> Table:
         **{name: np.asarray(values, np.float64) for name, values in _times_of_means(table).items()},
         "low_ps": _known(np.array(low, np.int64)),
         "high_ps": _known(np.array(high, np.int64)),
-        "request": np.where(has_row, numbers[rows], np.nan) if len(found) else np.empty(0),
+        "request": np.where(has_row, found.number[rows], np.nan) if len(found) else np.empty(0),
         "start_ps": np.where(has_row, found.start_ps[rows], np.nan) if len(found) else np.empty(0),
         "host": Texts(np.where(has_row, found.host[rows], -1) if len(found) else rows, found.hosts),
     }
@@ -132,10 +124,10 @@ def requests_table(found: HostInference) -> Table:
     rows = np.argsort(-found.latency_ps, kind="stable")[:N_ROWS]
     shown = found.take(rows)
     has_batch = shown.batch >= 0
-    batch_number = np.append(_batch_numbers(found), 0)
+    batch_number = np.append(found.batches.number, 0)
     in_batch = np.append(found.batches.n_requests, 0)
     columns: dict[str, Values] = {
-        "request": request_numbers(found)[rows],
+        "request": shown.number,
         "start_ps": shown.start_ps,
         "latency_ps": shown.latency_ps,
         **_times(shown.part_ps),
@@ -161,12 +153,6 @@ def requests_table(found: HostInference) -> Table:
     return REQUESTS.fill(columns, note, title=_title(found, "{many}"))
 
 
-def _batch_numbers(found: HostInference) -> Int64s:
-    result = np.empty(len(found.batches), np.int64)
-    result[np.argsort(found.batches.start_ps, kind="stable")] = np.arange(1, len(found.batches) + 1)
-    return result
-
-
 def _padding(size: Int64s, padded: Int64s) -> Floats:
     return np.where((size >= 0) & (padded >= size), (padded - size).astype(np.float64), np.nan)
 
@@ -185,7 +171,7 @@ def batch_tables(found: HostInference) -> dict[str, Table]:
     shown = batches.take(rows)
     note = f"the {N_ROWS:,} slowest of {len(batches):,}" if len(batches) > N_ROWS else "slowest first"
     columns: dict[str, Values] = {
-        "batch": _batch_numbers(found)[rows],
+        "batch": shown.number,
         "start_ps": shown.start_ps,
         "duration_ps": shown.duration_ps,
         "delay_ps": shown.delay_ps,

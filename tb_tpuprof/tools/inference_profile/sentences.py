@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
+import numpy as np
+
 from tb_tpuprof.analysis.inference.latency import percentiles
 from tb_tpuprof.analysis.inference.limits import FEWEST, Limits, Padding, limits, padding_of
+from tb_tpuprof.analysis.inference.names import Phase
 from tb_tpuprof.analysis.inference.record import HostInference
 from tb_tpuprof.analysis.inference.work import Part
-from tb_tpuprof.tools.payload import NextStep, Subject, Verdict
+from tb_tpuprof.tools.payload import NextStep, Verdict
 from tb_tpuprof.tools.requests import counted, unit_word
 from tb_tpuprof.units import format_fraction, format_time
 
@@ -34,18 +37,17 @@ def verdict_of(found: HostInference) -> Verdict:
             _device_sentence(found),
             _host_sentence(found, found_limits),
             _tail_sentence(found),
+            _phase_sentence(found),
             _padding_sentence(padding_of(found.batches)),
         )
         if text
     ]
-    subjects = () if found_limits.limit == "unknown" else (_subject(found_limits),)
     return Verdict(
         _level(found_limits),
         _text(found, found_limits),
         _COLORS.get(found_limits.limit, ""),
         tuple(details),
         _next(found, found_limits),
-        subjects,
     )
 
 
@@ -53,14 +55,6 @@ def _level(found_limits: Limits) -> Literal["good", "warn", "unknown"]:
     if found_limits.limit == "device":
         return "good"
     return "unknown" if found_limits.limit in ("mixed", "unknown") else "warn"
-
-
-def _subject(found_limits: Limits) -> Subject:
-    values = {
-        "latency_ps": found_limits.tail_ps,
-        **{f"{side}_ps": time for side, time in found_limits.side_ps[:1]},
-    }
-    return Subject("percentiles", "percentile", "Slowest 10%", values)
 
 
 def _text(found: HostInference, found_limits: Limits) -> str:
@@ -168,6 +162,21 @@ def _tail_sentence(found: HostInference) -> str:
     times = last.latency_ps / median.latency_ps
     return (
         f"p99 is {times:.1f} times p50: {format_time(last.latency_ps)} and {format_time(median.latency_ps)}."
+    )
+
+
+def _phase_sentence(found: HostInference) -> str:
+    """The phase that takes most of the device's time, if passes of several phases are told apart."""
+    device = found.part_ps[:, Part.DEVICE].astype(np.float64)
+    times = {phase: float(device[found.phase == phase].sum()) for phase in Phase if phase is not Phase.NONE}
+    total = sum(times.values())
+    if not total or sum(time > 0 for time in times.values()) < 2:
+        return ""
+    phase, most = max(times.items(), key=lambda item: item[1])
+    each = most / int((found.phase == phase).sum())
+    return (
+        f"{phase.label} passes take {format_fraction(most / total)} of the device's time, "
+        f"{format_time(each)} each."
     )
 
 

@@ -21,7 +21,6 @@ from tb_tpuprof.tools.inference_profile.rows import (
     histogram_table,
     percentiles_table,
     phases_table,
-    request_numbers,
     requests_table,
     sizes_table,
 )
@@ -89,7 +88,7 @@ def scalars(found: HostInference) -> dict[str, Scalar]:
         "latency_mean_ps": Number(total / len(latency), working=mean_working(latency.tolist())),
         "latency_max_ps": Number(
             int(latency.max()),
-            f"{found.unit} {int(request_numbers(found)[latency.argmax()]):,}",
+            f"{found.unit} {int(found.number[latency.argmax()]):,}",
             f"Slowest {found.unit}",
         ),
         "mean_in_progress": Number(flow.mean_in_progress, f"at most {flow.max_in_progress:,}"),

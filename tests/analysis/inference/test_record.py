@@ -69,6 +69,8 @@ def test_hosts_are_joined_by_their_names() -> None:
     assert both.batch.tolist() == [0, 0, 1, -1, 2, 2, 3]
     assert both.host.tolist() == [0, 0, 0, 1, 2, 2, 2]
     assert both.batches.host.tolist() == [0, 0, 2, 2]
+    assert both.number.tolist() == [1, 4, 6, 2, 3, 5, 7]
+    assert both.batches.number.tolist() == [1, 3, 2, 4]
     assert both.source == "a model server and annotations"
     assert both.span_ps == (140 + 10 + 140) * PS
 
@@ -77,6 +79,7 @@ def test_one_model_of_all() -> None:
     found = host_inference(server())
     dogs = found.of_model("dog:2")
     assert (len(dogs), len(dogs.batches), dogs.batch.tolist()) == (1, 1, [0])
+    assert (dogs.number.tolist(), dogs.batches.number.tolist()) == ([3], [2])
     assert found.of_model("") is found
     assert found.of_model("cow") is found
 
@@ -84,7 +87,7 @@ def test_one_model_of_all() -> None:
 def batches(*rows: tuple[int, int]) -> Batches:
     size, padded = (np.array(column, np.int64) for column in zip(*rows, strict=True))
     zero = np.zeros(len(rows), np.int64)
-    return Batches(zero, zero, zero, zero, size, padded, zero, zero, zero)
+    return Batches(zero, zero, zero, zero, zero, size, padded, zero, zero, zero)
 
 
 def test_padding_and_the_size_that_would_save_most() -> None:

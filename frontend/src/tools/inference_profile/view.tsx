@@ -175,6 +175,8 @@ function PlainTable({
       view={view}
       onView={(next, how) => setParams(changeOf(name, viewChange(view, next, initial)), how)}
       hasToolbar={table.n_rows > 10}
+      rowsInFull={12}
+      maxHeight="360px"
       mono={['model', 'pattern']}
       barToken="--c-compute"
     />
@@ -216,17 +218,17 @@ function SizeAndPhase({ payload, params, setParams }: ViewProps): VNode | null {
   if (!sizes && !phases) return null;
   return (
     <div class="inference-columns">
+      {phases && (
+        <Section title={phases.title} tip={phases.description}>
+          <PlainTable name="phases" table={phases} params={params} setParams={setParams} />
+        </Section>
+      )}
       {sizes && sizesTable && (
         <Section title={sizesTable.title} tip={sizesTable.description}>
           <div class={phases ? '' : 'inference-columns'}>
             <Sizes drawing={sizes} />
             <PlainTable name="sizes" table={sizesTable} params={params} setParams={setParams} />
           </div>
-        </Section>
-      )}
-      {phases && (
-        <Section title={phases.title} tip={phases.description}>
-          <PlainTable name="phases" table={phases} params={params} setParams={setParams} />
         </Section>
       )}
     </div>

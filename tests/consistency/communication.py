@@ -82,7 +82,7 @@ def _elsewhere(page: Payload, pages: Pages) -> Iterator[str]:
 
 
 def _diagnosed(page: Payload, pages: Pages) -> Iterator[str]:
-    """The cause `Communication` is part of what is exposed between devices, where both are of one device."""
+    """The cause `Communication` is part of what is exposed, where both are of one device."""
     overview = pages["overview_page"]
     causes = overview.tables.get("causes")
     row = row_of(causes, "cause", "Communication") if causes is not None else -1
@@ -91,6 +91,6 @@ def _diagnosed(page: Payload, pages: Pages) -> Iterator[str]:
         return
     step = _number(page, "step_ps")
     share = float(numbers_of(column_of(causes, "share"))[row])
-    exposed = _number(page, "exposed_devices_ps") / step
+    exposed = _number(page, "exposed_ps") / step
     if share > exposed + _ROUNDING:
         yield f"the diagnosis counts {share} of the step as communication, of which {exposed} is exposed"

@@ -58,7 +58,7 @@ def generated() -> dict[str, Mapping[str, bytes]]:
             )
         },
         "pod": pod_hosts(Pod()),
-        "tpu_async": comm_hosts(has_hlo=False),
+        "tpu_async": {"h0": comm_hosts(has_hlo=False)["h0"]},
         "tpu_async_no_steps": comm_hosts(has_steps=False, has_hlo=False),
         "gpu_three_hosts": _gpus(three),
         "gpu_apart": _gpus(three, 86_400.0 * 148),

@@ -16,6 +16,7 @@ from tests.consistency.amounts import (
     rates_respect_peaks,
     shares_are_shares,
 )
+from tests.consistency.communication import communication_agrees
 from tests.consistency.facts import facts_agree, headlines_are_first, labels_tell_apart
 from tests.consistency.pages import Pages, Violation
 from tests.consistency.sayings import (
@@ -44,6 +45,7 @@ RULES: tuple[Callable[[Pages], Iterator[Violation]], ...] = (
     limits_agree,
     slow_hosts_agree,
     pages_open_well,
+    communication_agrees,
 )
 
 

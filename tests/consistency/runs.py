@@ -17,6 +17,7 @@ from tb_tpuprof.tools import TOOLS
 from tb_tpuprof.tools.payload import Payload
 from tests.golden_files import demo_runs
 from tests.synthetic import GpuJob, Parts, TpuJob, gpu_xspace, tpu_hosts, tpu_xspace, write_run
+from tests.synthetic_comm import comm_hosts
 from tests.synthetic_dcn import dcn_hosts
 from tests.synthetic_devices import MemoryJob, kernels_xspace, memory_xspace
 from tests.synthetic_pod import Pod, pod_hosts
@@ -61,6 +62,8 @@ def generated() -> dict[str, Mapping[str, bytes]]:
         "pod": pod_hosts(Pod()),
         "slice": torus_hosts(Slice((2, 2, 2), late_host=1)),
         "dcn": dcn_hosts(),
+        "tpu_async": {"h0": comm_hosts(has_hlo=False)["h0"]},
+        "tpu_async_no_steps": comm_hosts(has_steps=False, has_hlo=False),
         "gpu_three_hosts": _gpus(three),
         "gpu_apart": _gpus(three, 86_400.0 * 148),
         "gpu_many_steps": {"synthetic-gpu": gpu_xspace(replace(_GPU, n_gpus=3))},

@@ -6,7 +6,7 @@ are summed here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -147,8 +147,8 @@ def join_comm(parts: Sequence[CommHost], correction_ns: Sequence[int] = ()) -> C
     n_steps = used[0][1].stop - used[0][1].start if used else 0
     host_of = np.repeat(np.arange(len(used)), [len(part.cores) for part, _ in used]).astype(np.int64)
 
-    def stacked(name: str, *more: int) -> Int64s:
-        arrays = [getattr(part, name)[:, rows] for part, rows in used]
+    def stacked(times_of: Callable[[CommHost], Int64s], *more: int) -> Int64s:
+        arrays = [times_of(part)[:, rows] for part, rows in used]
         return np.concatenate([np.empty((0, n_steps, *more), np.int64), *arrays])
 
     return Comm(
@@ -158,11 +158,11 @@ def join_comm(parts: Sequence[CommHost], correction_ns: Sequence[int] = ()) -> C
         tuple(core for part, _ in used for core in part.cores),
         common.steps.name[:n_steps],
         tuple(rows for _, rows in used),
-        stacked("total_ps"),
-        stacked("compute_ps"),
-        stacked("hidden_ps", N_TRAFFIC),
-        stacked("partly_ps", N_TRAFFIC),
-        stacked("exposed_ps", N_TRAFFIC),
+        stacked(lambda part: part.total_ps),
+        stacked(lambda part: part.compute_ps),
+        stacked(lambda part: part.hidden_ps, N_TRAFFIC),
+        stacked(lambda part: part.partly_ps, N_TRAFFIC),
+        stacked(lambda part: part.exposed_ps, N_TRAFFIC),
         _ops(used, pod, len(host_of) * n_steps),
     )
 

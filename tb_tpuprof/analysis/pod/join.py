@@ -9,7 +9,7 @@ the start of each core's own step.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -85,9 +85,9 @@ class Pod:
     n_devices: int
     all_idle_ps: npt.NDArray[np.float64]
     host_step_ps: npt.NDArray[np.float64]
-    waited_ps: Floats
     first_step: tuple[int, ...] = ()
     apart: tuple[tuple[str, int], ...] = ()
+    waited_ps: Floats = field(default_factory=lambda: np.empty((0, 0)))
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
@@ -200,8 +200,8 @@ def join(parts: Sequence[PodHost], correction_ns: Sequence[int] = ()) -> Pod:
         sum(part.n_devices for part, _ in used_hosts),
         _mean([part.all_idle_ps[rows] for part, rows in used_hosts], n_steps),
         _mean([part.steps.duration_ps[rows] for part, rows in used_hosts], n_steps),
-        waited_ps,
-        tuple(rows.start for _, rows in used_hosts),
+        first_step=tuple(rows.start for _, rows in used_hosts),
+        waited_ps=waited_ps,
     )
 
 

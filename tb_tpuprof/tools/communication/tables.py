@@ -38,20 +38,19 @@ def unit_word(comm: Comm) -> str:
 
 def steps_table(comm: Comm) -> Table:
     """Each step as a mean over the devices."""
-    mean = {
-        name: getattr(comm, name).sum(axis=2).mean(axis=0)
-        for name in ("hidden_ps", "partly_ps", "exposed_ps")
-    }
+    hidden, partly, exposed = (
+        times.sum(axis=2).mean(axis=0) for times in (comm.hidden_ps, comm.partly_ps, comm.exposed_ps)
+    )
     step, compute = comm.total_ps.mean(axis=0), comm.compute_ps.mean(axis=0)
     return declared.STEPS.fill(
         {
             "step": comm.step_names,
             "step_ps": step,
-            "compute_ps": compute - mean["hidden_ps"],
-            "hidden_ps": mean["hidden_ps"] - mean["partly_ps"],
-            "partly_ps": mean["partly_ps"],
-            "exposed_ps": mean["exposed_ps"],
-            "other_ps": step - compute - mean["exposed_ps"],
+            "compute_ps": compute - hidden,
+            "hidden_ps": hidden - partly,
+            "partly_ps": partly,
+            "exposed_ps": exposed,
+            "other_ps": step - compute - exposed,
             "waiting_ps": comm.waiting_ps.mean(axis=0),
             "best_ps": step - comm.gain_ps.mean(axis=0),
         },

@@ -106,7 +106,7 @@ def _main_link(top: Cost, stage: SlowStage | None, run: Run) -> NextStep:
     if top.cause == Cause.INPUT:
         return next_step("See how the input pipeline spends its time", INPUT_TOOL, top.gain_ps)
     if top.cause == Cause.COMMUNICATION:
-        return next_step("See the collectives", "pod_viewer", top.gain_ps)
+        return next_step("See what is exposed, and what hiding it could save", "communication", top.gain_ps)
     seen = place(top)
     if top.cause == Cause.COMPUTE or seen is None:
         return next_step("See the operations", _ops_tool(run), top.gain_ps)

@@ -1,0 +1,106 @@
+"""The rules about communication find what is broken on purpose, and nothing in the pages that it was broken in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+import numpy as np
+import pytest
+
+from tb_tpuprof.session import Session
+from tb_tpuprof.tools import get_tool
+from tb_tpuprof.tools.payload import Payload
+from tests.consistency.communication import communication_agrees
+from tests.consistency.pages import Pages
+from tests.synthetic import write_run
+from tests.synthetic_comm import comm_hosts
+
+SHARE = "exposed_communication_fraction"
+Change = Callable[[Payload], Payload]
+
+
+@cache
+def pages() -> Pages:
+    run = write_run(Path(mkdtemp(prefix="comm_rules_")), comm_hosts())
+    session = Session(str(run), cache=False)
+    tools = ("communication", "overview_page", "pod_viewer")
+    return {name: get_tool(name).run(session, None, {}) for name in tools}
+
+
+def scaled(name: str, times: float) -> Change:
+    """A scalar multiplied."""
+
+    def change(page: Payload) -> Payload:
+        old = page.scalars[name]
+        return replace(
+            page, scalars={**page.scalars, name: replace(old, value=float(old.value or 0) * times)}
+        )
+
+    return change
+
+
+def shifted(table: str, column: str, by: float) -> Change:
+    """The first cell of a column changed."""
+
+    def change(page: Payload) -> Payload:
+        made = page.tables[table]
+        columns = []
+        for one in made.columns:
+            values = np.array(one.values, np.float64) if one.name == column else one.values
+            if one.name == column:
+                values[0] += by
+            columns.append(replace(one, values=values))
+        return replace(page, tables={**page.tables, table: replace(made, columns=tuple(columns))})
+
+    return change
+
+
+def diagnosed(share: float) -> Pages:
+    """One device per host, whose communication the diagnosis counts."""
+    page, overview = pages()["communication"], pages()["overview_page"]
+    causes = overview.tables["steps"]
+    text, number = page.tables["ops"].columns[0], page.tables["ops"].columns[8]
+    table = replace(
+        causes,
+        columns=(
+            replace(text, name="cause", values=np.zeros(1, np.int32), strings=["Communication"]),
+            replace(number, name="share", values=np.array([share])),
+        ),
+    )
+    one_each = replace(page, hosts=("a", "b", "c", "d"))
+    return {
+        **pages(),
+        "communication": one_each,
+        "overview_page": replace(overview, tables={**overview.tables, "causes": table}),
+    }
+
+
+def test_nothing_is_wrong_with_what_is_right() -> None:
+    assert list(communication_agrees(pages())) == []
+    assert list(communication_agrees({"overview_page": pages()["overview_page"]})) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("communication", shifted("steps", "other_ps", 1e6), "the parts of a step"),
+        ("communication", shifted("ops", "exposed_ps", 1e6), "by operations"),
+        ("communication", shifted("devices", "exposed_ps", 4e6), "by devices"),
+        ("communication", scaled("exposed_devices_ps", 1.1), "by traffic"),
+        ("communication", scaled("gain_fraction", 3.0), "hiding saves"),
+        ("communication", scaled("wait_ps", 1.1), "on the pod viewer"),
+        ("overview_page", scaled(SHARE, 1.1), "on the overview"),
+    ],
+)
+def test_each_rule_finds_what_is_broken(name: str, change: Change, words: str) -> None:
+    broken = {**pages(), name: change(pages()[name])}
+    assert any(words in violation.text for violation in communication_agrees(broken))
+
+
+def test_the_diagnosis_counts_at_most_what_is_exposed() -> None:
+    assert list(communication_agrees(diagnosed(0.2612))) == []
+    assert any("the diagnosis" in one.text for one in communication_agrees(diagnosed(0.2614)))

@@ -60,7 +60,7 @@ def test_other_tools_say_why_they_cannot(run: Path) -> None:
     assert working == {"memory_viewer", "graph_viewer"}
     for tool in TOOLS:
         if tool.name not in working and tool.name != "tpu_compatibility":
-            with pytest.raises(ToolUnavailable, match="needs a trace|contains no snapshot"):
+            with pytest.raises(ToolUnavailable, match=r"needs a trace|contains no snapshot"):
                 tool.run(session, None, {})
 
 

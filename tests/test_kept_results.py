@@ -29,8 +29,8 @@ from tests.synthetic_devices import MemoryJob, kernels_xspace, memory_xspace
 from tests.synthetic_serving import Server, serving
 
 N_HOSTS = 17  # more than POLICY.max_hosts_in_memory, so that not even columns are kept
-# These draw the traces themselves, of at most 16 hosts.
-OF_TRACES = {"trace_viewer", "flame_graph"}
+# These draw the traces themselves, of at most 16 hosts, or the files of runs without a trace.
+OF_TRACES = {"trace_viewer", "flame_graph", "memory_snapshot"}
 
 
 def two_workers() -> bytes:

@@ -36,6 +36,7 @@ NOT_IN_THIS_RUN = {
     "memory_profile",
     "memory_viewer",
     "graph_viewer",
+    "memory_snapshot",
     "tpu_compatibility",
 }
 

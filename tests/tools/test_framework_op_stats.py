@@ -172,7 +172,7 @@ def test_idle_time_is_unknown_where_operations_overlap(monkeypatch: pytest.Monke
     for span_ps, idle_ps in ((busy_ps - 1, None), (busy_ps, 0), (busy_ps * 3 // 2, busy_ps // 2)):
         stats = op_stats(host_trace())
         changed = replace(stats, host=replace(stats.host, span_ps=span_ps))
-        monkeypatch.setitem(view._ANALYSES, "op", lambda _trace, changed=changed: changed)
+        monkeypatch.setattr(view, "op_stats", lambda _trace, changed=changed: changed)
         scalar = TOOL.run(session, None, {}).scalars["host_idle_ps"]
         assert scalar.value == idle_ps
         assert ("overlap in time" in scalar.note) == (idle_ps is None)

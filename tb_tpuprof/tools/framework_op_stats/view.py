@@ -94,8 +94,9 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """Operations of one, several or all hosts together."""
     group = str(params["group"])
     analysis = _ANALYSES[group]
-    session.map(precompute, hosts, analysis, host_facts, roof_excesses, roofs, software, host_categories)
-    ops = sum_op_stats(session.map(analysis, hosts))
+    shared = (host_facts, roof_excesses, roofs, software, host_categories)
+    session.map(precompute, hosts, analysis, op_stats, *shared)
+    rows, ops = (sum_op_stats(session.map(function, hosts)) for function in (analysis, op_stats))
     machine = sum_hardware(session.map(hardware, hosts))
     notices = [notice for of_host in session.map(trace_notices, hosts) for notice in of_host]
     notices += excess_notices(
@@ -103,7 +104,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         first_roofs(session.map(roofs, hosts)),
     )
     with_idle = bool(params["idle"])
-    device, host = side("Device", ops.device, with_idle), side("Host", ops.host, with_idle)
+    device, host = side("Device", rows.device, with_idle), side("Host", rows.host, with_idle)
     return Payload(
         "framework_op_stats",
         session.run,
@@ -122,7 +123,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
             limits_of(session, hosts),
         ),
         tuple(Diagnostic(n.severity, n.message, n.remedy) for n in notices)
-        + _ungrouped(ops, group)
+        + _ungrouped(rows, group)
         + _empty(ops.device, ops.host, framework_of(session, hosts)),
     )
 

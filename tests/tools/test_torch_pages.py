@@ -12,7 +12,7 @@ from tb_tpuprof.session import Session
 from tb_tpuprof.tools import get_tool
 from tb_tpuprof.tools.payload import Column, Payload
 from tests.analysis.test_process_groups import default, rank, unlisted
-from tests.analysis.test_torch_kernels import events, whole
+from tests.analysis.test_torch_kernels import events, kernel, launch, op, whole
 from tests.ingest.chrome_files import Event, written
 from tests.tools.drawn_session import session_of
 
@@ -62,9 +62,17 @@ def test_framework_op_stats_have_rates_and_shares_of_the_peak(tmp_path: Path) ->
     [("shape", "input_shapes", "8×128, 128×24"), ("stack", "call_stack", "train.py:10 step")],
 )
 def test_the_choice_of_groups_adds_a_column(tmp_path: Path, group: str, column: str, text: str) -> None:
-    payload = get_tool("framework_op_stats").run(run(tmp_path, events()), None, {"group": group})
+    more = [
+        op("aten::mm", 170, 5, [[3, 4], [4, 5]], ["float"] * 2),
+        launch(171, 30),
+        kernel("gemm", 255, 9, 30),
+    ]
+    session = run(tmp_path, [*events(), *more])
+    payload = get_tool("framework_op_stats").run(session, None, {"group": group})
     assert row(payload, "ops", "operation", "aten::mm")[column] == text
     assert not payload.diagnostics
+    plain = get_tool("framework_op_stats").run(session, None, {})
+    assert (payload.verdict, payload.scalars) == (plain.verdict, plain.scalars)
 
 
 @pytest.mark.parametrize("group", ["shape", "stack"])

@@ -68,6 +68,14 @@ class OpMetrics:
         """
         return max(0, self.span_ps - self.busy_ps)
 
+    @property
+    def tensor_core_fraction(self) -> Floats:
+        """Share of the self time in kernels that run on tensor cores; NaN without self time or kernels."""
+        result = np.full(len(self), np.nan)
+        if len(self.tensor_core_ps) == len(self):
+            np.divide(self.tensor_core_ps, self.self_ps, out=result, where=self.self_ps > 0)
+        return result
+
     def amounts(self, name: str) -> Floats:
         """A column of work, NaN in all rows if there is none; `flops` in place of missing `roof_flops`."""
         values: Floats = getattr(self, name)

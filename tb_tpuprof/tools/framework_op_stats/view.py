@@ -79,7 +79,7 @@ class Side:
     flops: Floats
     n_bytes: Floats
     roof_flops: Floats
-    tensor_core_ps: Floats
+    tensor_core_fraction: Floats
     is_eager: npt.NDArray[np.bool_]
     details: tuple[str, ...]
 
@@ -94,8 +94,9 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """Operations of one, several or all hosts together."""
     group = str(params["group"])
     analysis = _ANALYSES[group]
-    session.map(precompute, hosts, analysis, host_facts, roof_excesses, roofs, software, host_categories)
-    ops = sum_op_stats(session.map(analysis, hosts))
+    shared = (host_facts, roof_excesses, roofs, software, host_categories)
+    session.map(precompute, hosts, analysis, op_stats, *shared)
+    rows, ops = (sum_op_stats(session.map(function, hosts)) for function in (analysis, op_stats))
     machine = sum_hardware(session.map(hardware, hosts))
     notices = [notice for of_host in session.map(trace_notices, hosts) for notice in of_host]
     notices += excess_notices(
@@ -103,7 +104,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         first_roofs(session.map(roofs, hosts)),
     )
     with_idle = bool(params["idle"])
-    device, host = side("Device", ops.device, with_idle), side("Host", ops.host, with_idle)
+    device, host = side("Device", rows.device, with_idle), side("Host", rows.host, with_idle)
     return Payload(
         "framework_op_stats",
         session.run,
@@ -122,7 +123,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
             limits_of(session, hosts),
         ),
         tuple(Diagnostic(n.severity, n.message, n.remedy) for n in notices)
-        + _ungrouped(ops, group)
+        + _ungrouped(rows, group)
         + _empty(ops.device, ops.host, framework_of(session, hosts)),
     )
 
@@ -135,10 +136,7 @@ def side(title: str, ops: OpMetrics, with_idle: bool) -> Side:
     by_name = np.argsort(np.array(names, np.str_), kind="stable") if names else np.empty(0, np.intp)
     order = by_name[np.argsort(-self_ps[by_name], kind="stable")]
     none, unknown = np.zeros(len(idle), np.int64), np.full(len(idle), np.nan)
-    work = {
-        name: np.append(ops.amounts(name), unknown)[order]
-        for name in ("flops", "n_bytes", "roof_flops", "tensor_core_ps")
-    }
+    work = {name: np.append(ops.amounts(name), unknown)[order] for name in ("flops", "n_bytes", "roof_flops")}
     details = (*(ops.details or ("",) * len(ops)), *["" for _ in idle])
     return Side(
         title,
@@ -149,6 +147,7 @@ def side(title: str, ops: OpMetrics, with_idle: bool) -> Side:
         self_ps[order],
         is_eager=np.append(ops.is_eager, none.astype(np.bool_))[order],
         details=tuple(details[i] for i in order.tolist()),
+        tensor_core_fraction=np.append(ops.tensor_core_fraction, unknown)[order],
         **work,
     )
 
@@ -170,9 +169,8 @@ def ops_table(device: Side, host: Side, machine: Hardware, group: str = BY_OP) -
         np.concatenate([getattr(s, key) for s in sides]).astype(np.int64)
         for key in ("n_occurrences", "time_ps", "self_ps")
     )
-    flops, n_bytes, roof_flops, on_tensor_cores = (
-        np.concatenate([getattr(s, key) for s in sides])
-        for key in ("flops", "n_bytes", "roof_flops", "tensor_core_ps")
+    flops, n_bytes, roof_flops = (
+        np.concatenate([getattr(s, key) for s in sides]) for key in ("flops", "n_bytes", "roof_flops")
     )
     rate, bandwidth = _ratio(flops, time_ps / 1e12), _ratio(n_bytes, time_ps / 1e12)
     roof_rate = _ratio(roof_flops, time_ps / 1e12)
@@ -211,18 +209,11 @@ def ops_table(device: Side, host: Side, machine: Hardware, group: str = BY_OP) -
             "operational_intensity_flops_per_byte": _ratio(flops, n_bytes),
             "bound_by": limits,
             "nearest_limit": [name for name, _ in near],
-            "tensor_core_fraction": _fraction(on_tensor_cores, self_ps),
+            "tensor_core_fraction": np.concatenate([s.tensor_core_fraction for s in sides]),
             "eager": ["Eager" if e else "Function" for e in eager.tolist()],
             **({_DETAILS[group]: known_texts([*device.details, *host.details])} if group in _DETAILS else {}),
         }
     )
-
-
-def _fraction(part: Floats, whole: npt.NDArray[np.int64]) -> Floats:
-    """part / whole, NaN (unknown) if the part is unknown or the whole is 0."""
-    result = np.full(len(part), np.nan)
-    np.divide(part, whole, out=result, where=whole > 0)
-    return result
 
 
 def _shares(spec: TableSpec, shown_side: Side, key: tuple[str, ...]) -> Table:

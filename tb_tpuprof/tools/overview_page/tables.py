@@ -149,6 +149,7 @@ TOP_OPS = TableSpec(
             "Share of the operation's time in kernels that run on tensor cores (AMD: matrix cores)",
             is_optional=True,
             formula="time of kernels on tensor cores ÷ self time",
+            unknown="its kernels took no time",
         ),
     ),
     "The operations with the most self time: on the device if it ran any, else on the host",
@@ -291,10 +292,8 @@ def top_ops_table(ops: OpStats, facts: RunFacts) -> Table:
 
 def _on_tensor_cores(metrics: OpMetrics, order: npt.NDArray[np.intp]) -> dict[str, Values]:
     """The column of the share on tensor cores, of operations on GPUs only."""
-    part, self_ps = metrics.amounts("tensor_core_ps")[order], metrics.self_ps[order]
-    if np.isnan(part).all():
-        return {}
-    return {"tensor_core_fraction": np.divide(part, self_ps, out=np.zeros(len(order)), where=self_ps > 0)}
+    fraction = metrics.tensor_core_fraction[order]
+    return {} if np.isnan(fraction).all() else {"tensor_core_fraction": fraction}
 
 
 def order_by_self_time(metrics: OpMetrics) -> npt.NDArray[np.intp]:

@@ -24,7 +24,7 @@ def test_scopes_lead_to_their_operations(page: Page, server: Server) -> None:
     rows = frame.get_by_role("grid", name="Incompatible operations").locator("tbody tr[data-at]")
     expect(rows).to_have_count(4)
     tree = frame.get_by_role("tree", name="Scopes")
-    tree.get_by_role("button", name="None_Lookup", exact=True).click()
+    tree.get_by_role("button", name="None_Lookup", exact=True).dispatch_event("click")
     expect_state(page, scope="__inference___call___190:lookup/None_Lookup")
     expect(rows).to_have_count(1)
     expect(rows.first).to_contain_text("LookupTableFindV2")
@@ -91,7 +91,7 @@ def test_a_scope_of_the_tree_opens_in_the_drawing(page: Page, server: Server) ->
     functions.focus()
     functions.press("Enter")
     expect(call).to_have_count(0)
-    tree.get_by_role("button", name="None_Lookup", exact=True).click()
+    tree.get_by_role("button", name="None_Lookup", exact=True).dispatch_event("click")
     scope = region.get_by_role("button", name="None_Lookup, ✗ 1 of 1 operation")
     expect(scope).to_have_attribute("aria-expanded", "true")
     expect(scope).to_have_class("td-frame bad chosen")
@@ -108,3 +108,15 @@ def test_an_operation_s_remedy_is_in_the_panel(page: Page, server: Server) -> No
     panel = region.get_by_role("complementary", name="Summary")
     expect(panel).to_contain_text("no kernel for TPUs")
     expect(panel).to_contain_text("Dataset.map")
+
+
+def test_an_operation_shows_its_attributes(page: Page, server: Server) -> None:
+    boxes = ".".join(f"{row}o" for row in range(30))
+    page.goto(link(server.url, run=RUN, tool=TOOL.name, graph="words", boxes=boxes))
+    expect_tool(page, TOOL.title)
+    frame = frame_of(page)
+    frame.get_by_label("network/score/MatMul, ✓ MatMul", exact=True).dispatch_event("click")
+    expect_state(page, node="network/score/MatMul")
+    summary = frame.get_by_role("complementary", name="Summary")
+    expect(summary.get_by_role("region", name="Attributes")).to_contain_text("transpose_b")
+    expect(summary.get_by_role("region", name="Inputs")).to_contain_text("network/embed/Gather:output:0")

@@ -45,6 +45,7 @@ KINDS = (
     "ops",
     "hlo_ops",
     "async",
+    "pool",
     "overhead",
     "source",
     "stream",

@@ -135,6 +135,12 @@ def test_doubts_leave_it_unknown(
     assert reason in found.how
 
 
+def test_a_damaged_program_is_unknown(tmp_path: Path) -> None:
+    found = batch_size(run_of(tmp_path, (proto([]), 10)))
+    assert found.value == 0
+    assert "do not show" in found.how
+
+
 TILED, REPLICATED = {1: 3, 3: (4, 1), 4: (0, 1, 2, 3)}, {1: 0}
 SHARDINGS = {
     "p['w']": REPLICATED,

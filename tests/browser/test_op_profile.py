@@ -97,3 +97,15 @@ def test_ways_from_an_operation_land_on_it(page: Page, server: Server) -> None:
     card.locator(".op-links").get_by_role("button", name="Timeline", exact=True).click()
     expect_tool(page, "Trace viewer")
     expect(frame_of(page).get_by_role("complementary", name="Selected event")).to_contain_text(name)
+
+
+def test_the_children_that_make_up_most_of_the_time(page: Page, server: Server) -> None:
+    open_page(page, server)
+    tree = frame_of(page).get_by_role("treegrid")
+    before = tree.locator("tr[data-row]").count()
+    frame_of(page).get_by_role("checkbox", name="Top 90%").check()
+    expect_state(page, cover="90")
+    expect(tree.locator("tr.op-rest").first).to_contain_text("not shown")
+    assert tree.locator("tr[data-row]").count() < before
+    page.go_back()
+    expect(tree.locator("tr[data-row]")).to_have_count(before)

@@ -108,3 +108,15 @@ def test_an_operation_s_remedy_is_in_the_panel(page: Page, server: Server) -> No
     panel = region.get_by_role("complementary", name="Summary")
     expect(panel).to_contain_text("no kernel for TPUs")
     expect(panel).to_contain_text("Dataset.map")
+
+
+def test_an_operation_shows_its_attributes(page: Page, server: Server) -> None:
+    boxes = ".".join(f"{row}o" for row in range(30))
+    page.goto(link(server.url, run=RUN, tool=TOOL.name, graph="words", boxes=boxes))
+    expect_tool(page, TOOL.title)
+    frame = frame_of(page)
+    frame.get_by_label("network/score/MatMul, ✓ MatMul", exact=True).dispatch_event("click")
+    expect_state(page, node="network/score/MatMul")
+    summary = frame.get_by_role("complementary", name="Summary")
+    expect(summary.get_by_role("region", name="Attributes")).to_contain_text("transpose_b")
+    expect(summary.get_by_role("region", name="Inputs")).to_contain_text("network/embed/Gather:output:0")

@@ -100,6 +100,21 @@ def test_runs_and_tools(ask: Asking) -> None:
     assert all(tool["reason"] and tool["remedy"] and 0 < len(tool["short_reason"]) <= 12 for tool in off)
 
 
+def test_where_source_code_is_comes_with_the_runs(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert json.loads(ask("/runs").data)["sources"] == {"links": [], "problems": []}
+    monkeypatch.setenv("TPUPROF_SOURCE", "/a=https://host/x;/a/b=http://other/{path};/c=ftp://host")
+    monkeypatch.setenv("TPUPROF_SOURCE_FILES", "relative")
+    sources = json.loads(ask("/runs").data)["sources"]
+    assert sources["links"] == [
+        {"prefix": "/a/b", "address": "http://other/{path}"},
+        {"prefix": "/a", "address": "https://host/x"},
+    ]
+    assert [problem.partition(":")[0] for problem in sources["problems"]] == [
+        "TPUPROF_SOURCE",
+        "TPUPROF_SOURCE_FILES",
+    ]
+
+
 def test_the_card_of_a_run_names_devices_framework_and_damage(ask: Asking) -> None:
     card = json.loads(ask("/card", run=RUN).data)
     assert (card["device"], card["n_devices"], card["damaged"]) == ("CPU", 0, [])

@@ -520,3 +520,26 @@ def test_an_operation_of_a_tpu_tells_the_program_around_it() -> None:
         }
         modules[name] = about.get("hlo_module", "")
     assert modules == {"a": "f", "b": "", "c": "g"}
+
+
+def test_operands_of_an_operation_of_a_recorded_run() -> None:
+    """The answer names the instructions that its HLO text reads."""
+    session = Session(str(demo_runs()["jax_train"]), cache=False)
+    found = TOOL.run(session, None, {"query": "name=dot.1"}, "slices")
+    event = rows(found, "slices")[0]
+    payload = TOOL.run(session, None, {"event": str(event["event"])}, "dependencies")
+    arrows = rows(payload, "dependencies")
+    # %dot.1 = … dot(… %broadcast_maximum_fusion, … %compare_select_fusion.1)
+    read = {arrow["name"] for arrow in arrows if arrow["direction"] == "in"}
+    assert read == {"broadcast_maximum_fusion", "compare_select_fusion.1"}
+    assert {arrow["kind"] for arrow in arrows} == {"HLO operand"}
+    for arrow in arrows:
+        is_before = arrow["start_ps"] <= event["start_ps"]
+        assert is_before == (arrow["direction"] == "in")
+    values = {name: scalar.value for name, scalar in payload.scalars.items()}
+    assert values == {"n_producers": 2, "n_consumers": len(arrows) - 2}
+    assert payload.tables["dependencies"].note == ""
+
+
+def test_events_that_are_no_operation_have_no_operands() -> None:
+    assert not rows(ask(drawing("main [x ]"), question="dependencies", event=0), "dependencies")

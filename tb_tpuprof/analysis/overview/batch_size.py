@@ -137,7 +137,12 @@ def _of_program(module: HloModule) -> BatchSize:
 
 
 def _inputs(module: HloModule) -> list[_Input]:
-    rows = [row for row in module.rows_of(module.info.entry) if module.opcode(row) == "parameter"]
+    """The parameters of the entry computation; none if a damaged file lacks it."""
+    if module.info.entry < 0:
+        return []
+    entry = module.rows_of(module.info.entry)
+    is_parameter = module.has_opcode(("parameter",))[entry.start : entry.stop]
+    rows = (entry.start + np.flatnonzero(is_parameter)).tolist()
     return [
         _Input(
             module.text("op_name", row) or module.name(row),

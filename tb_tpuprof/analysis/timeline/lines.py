@@ -1,5 +1,6 @@
 """All lines that the timeline adds to a file's own: those of programs and operations (`derived.py`), then a
-device's launches, transfers to the host's memory, exposed communication, and the gaps in its programs.
+device's launches, transfers to the host's memory, exposed communication, the gaps in its programs, and the
+tasks of a host's pools.
 
 Lines that the file already contains are not derived, and a trace without such a device costs nothing here.
 """
@@ -23,6 +24,7 @@ from tb_tpuprof.analysis.steps.gpu import stream_events
 from tb_tpuprof.analysis.steps.grouping import groups
 from tb_tpuprof.analysis.steps.launches import step_launches
 from tb_tpuprof.analysis.timeline.derived import Derived, DerivedLine, derived
+from tb_tpuprof.analysis.timeline.pool import pool_tasks
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
@@ -30,6 +32,7 @@ Facts = list[tuple[str, str]]
 LAUNCH_LINE, OFFLOAD_LINE, GAP_LINE = "Launch Stats", "Host Offload Ops", "XLA Overhead"
 DCN_LINE = "DCN Transfers"
 EXPOSED_LINE = "Exposed communication"
+POOL_LINE = "Thread Pool"
 _PS_PER_US = 1e6
 
 
@@ -87,6 +90,7 @@ def _added_lines(trace: Trace) -> tuple[_AddedLine, ...]:
     roles = planes(trace)
     lines = [line_added for plane in roles.gpus for line_added in _gpu_lines(trace, plane)]
     lines += [line_added for plane in roles.tensor_cores for line_added in _tpu_lines(trace, plane)]
+    lines += [_pool_line(trace, plane) for plane in roles.hosts]
     return tuple(line_added for line_added in lines if len(line_added.start_ps))
 
 
@@ -260,6 +264,35 @@ def _gap_line(
     source = programs.source[gaps.program].astype(np.int64)
     return _AddedLine(
         DerivedLine(plane, GAP_LINE, "overhead"), gaps.start_ps, gaps.end_ps, texts, source, lambda _: []
+    )
+
+
+def _pool_line(trace: Trace, plane: int) -> _AddedLine:
+    """The tasks that the plane's thread pools ran, whatever the thread: as many rows as ran at once."""
+    tasks = pool_tasks(trace)
+    tasks = tasks.taken(np.flatnonzero(trace.lines["plane"][trace.event_line[tasks.event]] == plane))
+
+    def name_of(event: int) -> str:
+        return trace.strings.get(int(trace.event_names[trace.events["metadata"][event]]))
+
+    def facts(i: int) -> Facts:
+        record, owner, waited = (int(column[i]) for column in (tasks.record, tasks.owner, tasks.waited_ps))
+        told = [("enqueued_by", name_of(owner) if owner >= 0 else "")]
+        told += [("enqueued_on", trace.line_names[int(trace.event_line[record])] if record >= 0 else "")]
+        told += [("waited_us", _us(waited) if waited >= 0 else "")]
+        told += [("ran_on", trace.line_names[int(trace.event_line[tasks.event[i]])])]
+        return [(name, value) for name, value in told if value]
+
+    owner_names = np.where(tasks.owner >= 0, trace.event_names[trace.events["metadata"][tasks.owner]], -1)
+    distinct, code = np.unique(owner_names, return_inverse=True)
+    texts = [f"task of {trace.strings.get(name)}" if name >= 0 else "task" for name in distinct.tolist()]
+    return _AddedLine(
+        DerivedLine(plane, POOL_LINE, "pool"),
+        tasks.start_ps,
+        tasks.end_ps,
+        np.array(texts, object)[code.reshape(-1)].tolist(),
+        tasks.event,
+        facts,
     )
 
 

@@ -53,6 +53,7 @@ FAMILY_OF_KIND = {
     "scope": Family.OTHER,
     "source": Family.OTHER,
     "launches": Family.RUNTIME,
+    "pool": Family.RUNTIME,
     "overhead": Family.OTHER,
 }
 

@@ -46,6 +46,7 @@ KINDS = (
     "ops",
     "hlo_ops",
     "async",
+    "pool",
     "overhead",
     "source",
     "stream",

@@ -19,7 +19,11 @@ DEPENDENCIES = TableSpec(
     "Operands and readers",
     (
         *EVENT_COLUMNS,
-        text("direction", "Direction", "in: the operation reads its result; out: it reads the operation's"),
+        text(
+            "direction",
+            "Direction",
+            "How it is tied to the operation: in, its result is read; out, it reads the result",
+        ),
         text("kind", "Kind", f"Of the arrow: {KIND}"),
     ),
     "The operations of the program's HLO that an operation reads and that read it, as they ran nearest to "

@@ -39,8 +39,8 @@ TRACKS = TableSpec(
         text(
             "kind",
             "Kind",
-            "Kind of track: steps, launches, modules, scope, ops, hlo_ops, async, overhead, source, "
-            "stream, python, thread, "
+            "Kind of track: steps, launches, modules, scope, ops, hlo_ops, async, pool, overhead, "
+            "source, stream, python, thread, "
             "tf_data, counter or other",
         ),
         number("n_events", "Events", "count", "Samples, for a counter"),

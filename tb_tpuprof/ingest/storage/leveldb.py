@@ -216,8 +216,3 @@ class Table:
             return True
         _, header = read_varint(self.data[start : start + min(size, _MOST_VARINT)].tobytes(), 0)
         return bool(unsnap(self.data[start + header : end], out) == unpacked)
-
-
-def is_table(data: Bytes) -> bool:
-    """Whether a file ends as a LevelDB table does."""
-    return len(data) >= _FOOTER_BYTES and data[-8:].tobytes() == MAGIC

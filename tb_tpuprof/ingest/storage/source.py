@@ -19,7 +19,6 @@ from tb_tpuprof.trace.wire import read_fields, read_varint
 
 Value = str | int | float
 _FIRST_READ = 1 << 16
-_LONGEST_HEADER = 20
 _MAX_EVENT_BYTES = 64 * 2**20
 
 
@@ -110,14 +109,6 @@ class TraceEventSource(FileSource):
         """All arguments of an event, in the file's order."""
         position = int(trace.events["position"][event])
         return list(event_arguments(self._message(position)).items()) if position else []
-
-    @staticmethod
-    def message_in(data: npt.NDArray[np.uint8], position: int) -> bytes:
-        """The event whose tag is at a position of the file's bytes."""
-        head = data[position : position + _LONGEST_HEADER].tobytes()
-        _, start = read_varint(head, 0)
-        size, start = read_varint(head, start)
-        return data[position + start : position + start + size].tobytes()
 
 
 class PackedTraceEventSource(TraceEventSource):

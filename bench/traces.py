@@ -12,6 +12,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.dcn_trace import write_multislice
 from bench.device_trace import write_device_trace
 from bench.environments import ROOT, ml_python, work_dir
 from bench.large_program import large_program
@@ -31,6 +32,7 @@ SYNTHETIC_50M = "synthetic_50m"
 EIGHT_HOSTS = "eight_hosts"
 FLEETS = {"hosts_8": 8, "hosts_64": 64, "hosts_256": 256}
 DEVICES = "kernels_and_memory"
+MULTISLICE = "multislice"
 PROGRAM = "large_program"
 TF_DATA = "tf_data"
 REQUESTS = "requests"
@@ -116,6 +118,14 @@ def devices_run() -> Run:
     if not list(folder.glob(f"*{XPLANE_SUFFIX}")):
         write_device_trace(folder / f"host0{XPLANE_SUFFIX}")
     return _run(DEVICES, folder)
+
+
+def multislice_run() -> Run:
+    """The synthetic run of eight hosts that transfer data to other slices."""
+    folder = work_dir() / "traces" / MULTISLICE
+    if not list(folder.glob(f"*{XPLANE_SUFFIX}")):
+        write_multislice(folder)
+    return _run(MULTISLICE, folder)
 
 
 def program_run() -> Run:

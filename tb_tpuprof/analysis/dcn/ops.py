@@ -110,10 +110,13 @@ def dcn_ops(trace: Trace) -> DcnOps:
     facts: list[Rendezvous] = []
     n_unknown = 0
     program = trace.metadata_stats.dense_ints("program_id", n, 0)
-    groups = _groups(trace)
+    stated = _Stated(trace)
+    ops: dict[tuple[int, str], _Op | None] = {}  # each core has its own metadata of the same operations
     for row, half in _candidates(trace):
-        op_name = trace.strings.get(int(trace.event_names[row])).removeprefix("%")
-        op = _op(trace, int(program[row]), op_name)
+        key = int(program[row]), trace.strings.get(int(trace.event_names[row])).removeprefix("%")
+        if key not in ops:
+            ops[key] = _op(trace, *key)
+        op = ops[key]
         if op is None:
             n_unknown += 1
             continue
@@ -121,7 +124,9 @@ def dcn_ops(trace: Trace) -> DcnOps:
         if code == len(facts):
             facts.append(Rendezvous(op.rendezvous))
         half_of[row], rendezvous_of[row] = half, code
-        facts[code] = _with_op(facts[code], half, op, op_name, groups.get(row, ("", 0)))
+        facts[code] = _with_op(facts[code], half, op, key[1])
+        if not facts[code].transfer_type or not facts[code].group_size:
+            facts[code] = stated.added(facts[code], row)
     return DcnOps(tuple(facts), half_of, rendezvous_of, n_unknown)
 
 
@@ -180,13 +185,8 @@ def _first_half(module: HloModule, row: int) -> int:
     return operands[0] if operands and module.opcode(operands[0]) in ("send", "recv") else row
 
 
-def _with_op(known: Rendezvous, half: Half, op: _Op, name: str, group: tuple[str, int]) -> Rendezvous:
-    stated_type, size = group
-    result = replace(
-        known,
-        transfer_type=known.transfer_type or op.transfer_type or stated_type,
-        group_size=known.group_size or size,
-    )
+def _with_op(known: Rendezvous, half: Half, op: _Op, name: str) -> Rendezvous:
+    result = replace(known, transfer_type=known.transfer_type or op.transfer_type)
     if half == Half.SEND:
         return replace(result, send_op=known.send_op or name)
     if half == Half.RECV_DONE:
@@ -194,13 +194,22 @@ def _with_op(known: Rendezvous, half: Half, op: _Op, name: str, group: tuple[str
     return result
 
 
-def _groups(trace: Trace) -> dict[int, tuple[str, int]]:
-    """By row of metadata the type and the participants that `dcn_collective_info` states (a
-    DcnCollectiveInfoProto: 1 transfer_type, 2 endpoint_groups with 1 endpoints, 3 one_to_one_groups).
+class _Stated:
+    """What `dcn_collective_info` states about an operation: a DcnCollectiveInfoProto (1 transfer_type,
+    2 endpoint_groups with 1 endpoints, 3 one_to_one_groups).
     """
-    result = {}
-    for row, position, size in trace.metadata_stats.spans("dcn_collective_info")[:_MOST_OPS]:
-        info = trace.source.read(position, min(size, _MOST_INFO_BYTES))
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        spans = trace.metadata_stats.spans("dcn_collective_info")
+        self.places = {row: (position, size) for row, position, size in spans[:_MOST_OPS]}
+
+    def added(self, known: Rendezvous, row: int) -> Rendezvous:
+        """The rendezvous with its type and participants where they are unknown. `row`: of the metadata."""
+        if row not in self.places:
+            return known
+        position, size = self.places[row]
+        info = self.trace.source.read(position, min(size, _MOST_INFO_BYTES))
         code = number_field(info, 1)
         kind = _TYPES[code] if code < len(_TYPES) else ""
         messages = [(number, value) for number, wire, value in read_fields(info) if wire == 2]
@@ -208,5 +217,8 @@ def _groups(trace: Trace) -> dict[int, tuple[str, int]]:
         first = groups[0] if groups and isinstance(groups[0], bytes) else b""
         n_endpoints = sum(number == 1 for number, _, _ in read_fields(first))
         is_one_to_one = any(number == 3 for number, _ in messages)
-        result[row] = kind, 1 if is_one_to_one else n_endpoints
-    return result
+        return replace(
+            known,
+            transfer_type=known.transfer_type or kind,
+            group_size=known.group_size or (1 if is_one_to_one else n_endpoints),
+        )

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.dcn.ops import Half, Rendezvous, dcn_ops
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.planes import OP_LINE, lines_named, planes
-from tb_tpuprof.analysis.steps.device_spans import device_spans
+from tb_tpuprof.analysis.steps.device_spans import device_times
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
@@ -92,11 +92,13 @@ def dcn_host(trace: Trace) -> DcnHost:
 
 def _operations(trace: Trace, plane: int) -> tuple[Int64s, Int64s, Int64s]:
     """Rows, starts and durations of a core's operations, by start."""
-    spans = [device_spans(trace, line) for line in lines_named(trace, plane, (OP_LINE,))]
+    lines = [device_times(trace, line) for line in lines_named(trace, plane, (OP_LINE,))]
     rows, start, duration = (
-        np.concatenate([np.empty(0, np.int64), *(getattr(span, name) for span in spans)]).astype(np.int64)
-        for name in ("rows", "start_ps", "duration_ps")
+        np.concatenate([np.empty(0, np.int64), *columns]).astype(np.int64)
+        for columns in (zip(*lines, strict=True) if lines else ((), (), ()))
     )
+    if len(lines) < 2:
+        return rows, start, duration
     order = np.argsort(start, kind="stable")
     return rows[order], start[order], duration[order]
 

@@ -27,9 +27,9 @@ class DeviceSpans:
     self_ps: Int64s
 
 
-def device_spans(trace: Trace, line: int) -> DeviceSpans:
-    """The line's events by the stats `device_offset_ps` and `device_duration_ps` if they have them, else by
-    their traced times.
+def device_times(trace: Trace, line: int) -> tuple[npt.NDArray[np.intp], Int64s, Int64s]:
+    """Rows, starts and durations of the line's events, sorted by (start, -duration): by the stats
+    `device_offset_ps` and `device_duration_ps` if they have them, else by their traced times.
     """
     rows = np.arange(*line_events(trace, line).indices(trace.n_events)[:2])
     offset = values_at(rows, *first_ints(trace, "device_offset_ps"), -1)
@@ -38,6 +38,11 @@ def device_spans(trace: Trace, line: int) -> DeviceSpans:
     start = np.where(has_device_time, offset, trace.events["start_ps"][rows])
     duration = np.where(has_device_time, length, trace.events["duration_ps"][rows])
     order = np.lexsort((-duration, start))
-    rows, start, duration = rows[order], start[order], duration[order]
+    return rows[order], start[order], duration[order]
+
+
+def device_spans(trace: Trace, line: int) -> DeviceSpans:
+    """The line's events on the device's own clock, with their self times."""
+    rows, start, duration = device_times(trace, line)
     _parent, self_ps = nest(start, start + duration, np.array([0, len(rows)], np.int64))
     return DeviceSpans(rows, start, duration, self_ps)

@@ -90,8 +90,9 @@ def _served(trace: Trace, batch_row: Rows) -> Rows:
     """
     roots = _host_metadata(trace, SERVING_ROOTS)
     is_server = bool(len(_events(trace, roots))) or len(batch_row) > 0
-    if is_server or not any(trains(name) for name in metadata_names(trace)):
-        roots = roots | _host_metadata(trace, SESSION_ROOTS)
+    sessions = _host_metadata(trace, SESSION_ROOTS)
+    if sessions.any() and (is_server or not any(trains(name) for name in metadata_names(trace))):
+        roots = roots | sessions
     rows = _outermost(trace, roots)
     if not len(rows) or not len(batch_row):
         return rows

@@ -34,6 +34,7 @@ from tb_tpuprof.tools.working import quotient
 from tb_tpuprof.units import PS_PER_S, format_time, three_digits
 
 _HOSTS_TO_CHECK = 4
+_MODELS_NAMED = 20  # in an error
 _REASON = "no event in the trace marks a request or a forward pass."
 _REMEDY = (
     'Mark each request. JAX: `with jax.profiler.StepTraceAnnotation("predict", step_num=i):` around it, '
@@ -52,7 +53,9 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         raise ToolUnavailable(TOOL.name, _REASON, _REMEDY)
     model = str(params["model"])
     if model and model not in everything.models:
-        raise BadParameter("model", model, ", ".join(everything.models))
+        some = ", ".join(everything.models[:_MODELS_NAMED])
+        more = len(everything.models) - _MODELS_NAMED
+        raise BadParameter("model", model, f"{some} and {more:,} more" if more > 0 else some)
     found = everything.of_model(model)
     if not len(found):
         raise BadParameter("model", model, "a model with requests, or empty for all")

@@ -235,6 +235,39 @@ function SizeAndPhase({ payload, params, setParams }: ViewProps): VNode | null {
   );
 }
 
+/** Up to this many models stand side by side; more are a list. */
+const MODELS_SIDE_BY_SIDE = 6;
+
+function ModelChoice({
+  models,
+  chosen,
+  onChoose,
+}: {
+  models: readonly { name: string; title: string }[];
+  chosen: string;
+  onChoose: (model: string) => void;
+}): VNode {
+  if (models.length <= MODELS_SIDE_BY_SIDE)
+    return <Segments label="Model" choices={models} chosen={chosen} onChoose={onChoose} />;
+  return (
+    <label class="model-choice">
+      Model
+      <select
+        class="field"
+        aria-label="Model"
+        value={chosen}
+        onChange={(event) => onChoose(event.currentTarget.value)}
+      >
+        {models.map(({ name, title }) => (
+          <option key={name} value={name}>
+            {title}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
 export function InferenceView({ payload, params, setParams }: ViewProps): VNode {
   const models = useMemo(() => modelsOf(payload), [payload]);
   const requests = readTable(payload, TABLES.requests).table;
@@ -244,9 +277,8 @@ export function InferenceView({ payload, params, setParams }: ViewProps): VNode 
     <>
       <Tiles tiles={readTiles(payload)} />
       {models.length > 0 && (
-        <Segments
-          label="Model"
-          choices={models}
+        <ModelChoice
+          models={models}
           chosen={params['model'] ?? ''}
           onChoose={(model) => setParams({ model: model || undefined }, 'push')}
         />

@@ -6,7 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from bench.requests import Sample
-from bench.traces import DEVICES, EIGHT_HOSTS, FLEETS, JAX_CPU, PROGRAM, SYNTHETIC, SYNTHETIC_50M, TF_DATA
+from bench.traces import (
+    DEVICES,
+    EIGHT_HOSTS,
+    FLEETS,
+    JAX_CPU,
+    OVERLAP,
+    PROGRAM,
+    SYNTHETIC,
+    SYNTHETIC_50M,
+    TF_DATA,
+)
 from tb_tpuprof.parallel.policy import POLICY
 
 READING = "reading"  # no tool: what the viewers of programs begin with
@@ -67,6 +77,8 @@ OP_PROFILE_COLD = Measure("op profile, cold", "op_profile")
 HLO_STATS_COLD = Measure("HLO stats, cold", "hlo_stats")
 ROOFLINE_COLD = Measure("roofline model, cold", "roofline_model")
 POD_COLD = Measure("pod viewer, cold", "pod_viewer")
+COMM_COLD = Measure("communication, cold, this project alone", "communication", peer="")
+COMM_AGAIN = Measure("communication, warm (asked again)", "communication", mode="again", peer="")
 MEMORY_COLD = Measure("memory profile, cold", "memory_profile")
 PROGRAM_MEMORY_COLD = Measure("memory viewer, cold, this project alone", "memory_viewer", peer="")
 PROGRAM_GRAPH_COLD = Measure("graph viewer, cold, this project alone", "graph_viewer", peer="")
@@ -118,6 +130,7 @@ MEASURES = {
     EIGHT_HOSTS: (OVERVIEW_COLD, POD_COLD, FLEET_CORES),
     **dict.fromkeys(FLEETS, (FLEET_COLD, FLEET_REOPEN, FLEET_POD, FLEET_CORES)),
     DEVICES: (KERNELS_COLD, MEMORY_COLD),
+    OVERLAP: (OVERVIEW_COLD, POD_COLD, COMM_COLD, COMM_AGAIN),
     PROGRAM: (
         OP_PROFILE_COLD,
         HLO_STATS_COLD,

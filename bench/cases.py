@@ -12,6 +12,7 @@ from bench.traces import (
     FLEETS,
     JAX_CPU,
     MULTISLICE,
+    OVERLAP,
     PROGRAM,
     REQUESTS,
     SYNTHETIC,
@@ -81,6 +82,8 @@ HLO_STATS_COLD = Measure("HLO stats, cold", "hlo_stats")
 ROOFLINE_COLD = Measure("roofline model, cold", "roofline_model")
 POD_COLD = Measure("pod viewer, cold", "pod_viewer")
 MEGASCALE_COLD = Measure("megascale stats, cold", "megascale_stats")
+COMM_COLD = Measure("communication, cold, this project alone", "communication", peer="")
+COMM_AGAIN = Measure("communication, warm (asked again)", "communication", mode="again", peer="")
 MEMORY_COLD = Measure("memory profile, cold", "memory_profile")
 PROGRAM_MEMORY_COLD = Measure("memory viewer, cold, this project alone", "memory_viewer", peer="")
 PROGRAM_GRAPH_COLD = Measure("graph viewer, cold, this project alone", "graph_viewer", peer="")
@@ -134,6 +137,7 @@ MEASURES = {
     **dict.fromkeys(FLEETS, (FLEET_COLD, FLEET_REOPEN, FLEET_POD, FLEET_CORES)),
     DEVICES: (KERNELS_COLD, MEMORY_COLD),
     MULTISLICE: (MEGASCALE_COLD,),
+    OVERLAP: (OVERVIEW_COLD, POD_COLD, COMM_COLD, COMM_AGAIN),
     PROGRAM: (
         OP_PROFILE_COLD,
         HLO_STATS_COLD,

@@ -17,6 +17,7 @@ from bench.device_trace import write_device_trace
 from bench.environments import ROOT, ml_python, work_dir
 from bench.large_program import large_program
 from bench.many_hosts import write_fleet
+from bench.overlap_trace import write_overlap_trace
 from bench.synthetic_trace import write_trace
 from bench.tf_data_trace import write_copies
 from tests.synthetic_serving import Server, serving
@@ -33,6 +34,7 @@ EIGHT_HOSTS = "eight_hosts"
 FLEETS = {"hosts_8": 8, "hosts_64": 64, "hosts_256": 256}
 DEVICES = "kernels_and_memory"
 MULTISLICE = "multislice"
+OVERLAP = "overlap"
 PROGRAM = "large_program"
 TF_DATA = "tf_data"
 REQUESTS = "requests"
@@ -126,6 +128,14 @@ def multislice_run() -> Run:
     if not list(folder.glob(f"*{XPLANE_SUFFIX}")):
         write_multislice(folder)
     return _run(MULTISLICE, folder)
+
+
+def overlap_run() -> Run:
+    """The synthetic run of eight GPUs whose collectives overlap with compute."""
+    folder = work_dir() / "traces" / OVERLAP
+    if not list(folder.glob(f"*{XPLANE_SUFFIX}")):
+        write_overlap_trace(folder / f"host0{XPLANE_SUFFIX}")
+    return _run(OVERLAP, folder)
 
 
 def program_run() -> Run:

@@ -21,12 +21,6 @@ _TRACE = (
     "graph viewer do not need one."
 )
 _TRACE_OF_SNAPSHOTS = "Capture a profile. What this run has is on the page Memory snapshot."
-_SAVE_SNAPSHOT = (
-    "Save one below the log directory while the memory is in use. JAX: "
-    "`jax.profiler.save_device_memory_profile(logdir + '/memory.prof')`. PyTorch: "
-    "`torch.cuda.memory._record_memory_history()`, later "
-    "`torch.cuda.memory._dump_snapshot(logdir + '/step_snapshot.pickle')`."
-)
 _TRUE = ("1", "true", "yes")
 _FALSE = ("0", "false", "no")
 
@@ -67,13 +61,11 @@ def validate_hosts(tool: Declaration, session: Session, hosts: Sequence[str] | N
 
 
 def lacks_trace(tool: Declaration, session: Session) -> Availability:
-    """Why a tool has nothing to show for a run that does not hold what it needs: a trace, a snapshot of
-    memory, or at least programs.
+    """Why a tool that needs a trace has nothing to show for a run that holds only programs or only snapshots
+    of memory.
     """
     state = session.info.state
-    if tool.needs_snapshot and state != "memory":
-        return Availability("the run contains no snapshot of memory.", _SAVE_SNAPSHOT, "no snapshot")
-    if not tool.needs_snapshot and state == "memory":
+    if state == "memory" and not tool.shows_snapshots:
         return Availability(
             f"{tool.title} needs a trace, and this run holds only snapshots of memory.",
             _TRACE_OF_SNAPSHOTS,

@@ -118,7 +118,7 @@ class Declaration:
     `group` is its heading in the menu (see `docs/tools/README.md`). `view`, `params`, `tables` and
     `scalars` are the page's; `questions` are the others. `tiles`: which scalars the page may show at its top;
     None: all of them. Without `needs_trace` it also has something to show for runs that hold only programs;
-    with `needs_snapshot` it shows runs that hold only snapshots of memory.
+    with `shows_snapshots` for those that hold only snapshots of memory.
     `badge`: a few characters next to its name in the menu, from results that are known already; reads
     nothing.
     """
@@ -138,7 +138,7 @@ class Declaration:
     hosts: Literal["one", "many"] = "many"
     files: tuple[File, ...] = ()
     needs_trace: bool = True
-    needs_snapshot: bool = False
+    shows_snapshots: bool = False
 
     @property
     def page(self) -> Question:

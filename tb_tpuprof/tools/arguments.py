@@ -22,12 +22,6 @@ _TRACE = (
     "graph viewer do not need one."
 )
 _TRACE_OF_SNAPSHOTS = "Capture a profile. What this run has is on the page Memory snapshot."
-_SAVE_SNAPSHOT = (
-    "Save one below the log directory while the memory is in use. JAX: "
-    "`jax.profiler.save_device_memory_profile(logdir + '/memory.prof')`. PyTorch: "
-    "`torch.cuda.memory._record_memory_history()`, later "
-    "`torch.cuda.memory._dump_snapshot(logdir + '/step_snapshot.pickle')`."
-)
 _TRUE = ("1", "true", "yes")
 _FALSE = ("0", "false", "no")
 
@@ -68,12 +62,8 @@ def validate_hosts(tool: Declaration, session: Session, hosts: Sequence[str] | N
 
 
 def lacks_trace(tool: Declaration, session: Session) -> Availability:
-    """Why a tool has nothing to show for a run of another kind: of programs, of saved pages or of memory
-    snapshots; or of traces, if the tool is for one of these.
-    """
+    """Why a tool that needs a trace has nothing to show for a run of programs, saved pages or memory snapshots."""
     state = session.info.state
-    if tool.only_for == MEMORY and state != MEMORY:
-        return Availability("the run contains no snapshot of memory.", _SAVE_SNAPSHOT, "no snapshot")
     if tool.only_for != MEMORY and state == MEMORY:
         return Availability(
             f"{tool.title} needs a trace, and this run holds only snapshots of memory.",

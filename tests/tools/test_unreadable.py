@@ -23,7 +23,8 @@ from tests.golden_files import demo_runs
 from tests.synthetic import TpuJob, tpu_xspace
 from tests.synthetic_devices import kernels_xspace, memory_xspace
 
-READ_NO_TRACE = {"tpu_compatibility", "saved_pages"}  # they read other files than the hosts' traces
+# They read graphs and pages next to the hosts' files, and runs of memory snapshots.
+READ_NO_TRACE = {"tpu_compatibility", "saved_pages", "memory_snapshot"}
 TOOL_NAMES = [tool.name for tool in TOOLS if tool.name not in READ_NO_TRACE]
 
 

@@ -21,7 +21,7 @@ from tb_tpuprof.analysis.memory.heap_growth import Growth, growth
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.ingest.storage.run_info import MEMORY
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.base import Params
+from tb_tpuprof.tools.base import Availability, Params
 from tb_tpuprof.tools.memory_snapshot import tables as declared
 from tb_tpuprof.tools.payload import Diagnostic, NextStep, Payload, Table, Verdict
 from tb_tpuprof.tools.spec import Number, fill_scalars, known_texts
@@ -29,8 +29,13 @@ from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.trace.heap import Heap
 from tb_tpuprof.units import format_bytes, format_fraction
 
-_REASON = "the file is no snapshot of memory."
-_REMEDY = "Choose another host."
+_REASON = "the run contains no snapshot of memory."
+_REMEDY = (
+    "Save one below the log directory while the memory is in use. JAX: "
+    "`jax.profiler.save_device_memory_profile(logdir + '/memory.prof')`. PyTorch: "
+    "`torch.cuda.memory._record_memory_history()`, later "
+    "`torch.cuda.memory._dump_snapshot(logdir + '/step_snapshot.pickle')`."
+)
 _NO_STACKS = (
     "JAX records the stack of each array by itself. PyTorch does after "
     "`torch.cuda.memory._record_memory_history()`, which must run before the allocations."
@@ -73,7 +78,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
 
 
 def _heap(session: Session, host: str) -> Heap:
-    heap = session.trace(host).heap
+    heap = session.trace(host).heap if available(session) else None
     if heap is None:
         raise ToolUnavailable(TOOL.name, _REASON, _REMEDY)
     return heap
@@ -270,12 +275,19 @@ def _diagnostics(totals: Totals, all_bytes: int) -> tuple[Diagnostic, ...]:
     return (Diagnostic("info", text, _NO_STACKS),)
 
 
+def available(session: Session) -> Availability:
+    """Whether the run consists of snapshots; nothing is read."""
+    is_there = session.info.state == "memory"
+    return Availability() if is_there else Availability(_REASON, _REMEDY, "no snapshot")
+
+
 TOOL = Tool(
     name="memory_snapshot",
     title="Memory snapshot",
     group="Memory",
     summary="Memory in use at one moment, who allocated it, and what has grown since another snapshot",
     view=view,
+    available=available,
     params=declared.PARAMS,
     tables=declared.TABLES,
     scalars=declared.SCALARS,

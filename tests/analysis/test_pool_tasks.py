@@ -8,6 +8,7 @@ import pytest
 from tb_tpuprof.analysis.timeline.lines import derived_lines, facts_of
 from tb_tpuprof.analysis.timeline.pool import pool_tasks
 from tb_tpuprof.analysis.timeline.timeline import timeline
+from tb_tpuprof.analysis.timeline.tracks import tracks
 from tb_tpuprof.session import Session
 from tb_tpuprof.trace.trace import Trace
 from tests.builders import PS, DrawnEvent, DrawnPlane, build, event
@@ -127,3 +128,8 @@ def test_a_recorded_run_by_a_plain_loop(run: str) -> None:
         before = [at for at in recorded.get(numbers["_c"].get(row, -1), ()) if at <= start[row]]
         assert waited == (start[row] - max(before) if before else -1)
     assert (np.diff(tasks.start_ps) >= 0).all()
+
+
+def test_the_line_stands_above_the_pools_threads() -> None:
+    trace = drawn()
+    assert [track.name for track in tracks(trace)] == ["python", "Thread Pool", "pool/1", "pool/2"]

@@ -41,9 +41,9 @@ def test_sections_are_ordered_devices_first_then_host_threads() -> None:
 def test_threads_of_a_host_are_ordered_by_what_they_are() -> None:
     names = ["worker/12", "named", "main/7", "python3", "main"]
     ranks = {name: _host_rank(name, host_kind(name)) for name in names}
-    assert ranks == {"python3": 0, "main": 1, "main/7": 1, "named": 2, "worker/12": 3}
-    assert _host_rank("python3", "async") == 4
-    assert _host_rank("main", "counter") == 5
+    assert ranks == {"python3": 0, "main": 1, "main/7": 1, "named": 2, "worker/12": 4}
+    assert _host_rank("python3", "async") == 5
+    assert _host_rank("main", "counter") == 6
 
 
 @pytest.mark.parametrize(

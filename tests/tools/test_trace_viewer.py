@@ -44,10 +44,14 @@ def event(session: Session, event: int, hosts: list[str] | None = None) -> Paylo
 @pytest.mark.parametrize("width_px", [1, 100, 2000, 20_000])
 def test_no_event_is_lost_at_any_width(session: Session, width_px: int) -> None:
     payload = window(session, width_px=width_px)
-    n_events = payload.scalars["n_events"].value
-    assert column(payload, "boxes", "n_merged").sum() == n_events
-    assert payload.scalars["n_events_in_window"].value == n_events  # a run without derived lines
-    assert column(payload, "tracks", "n_events").sum() == n_events
+    n_events, is_derived = payload.scalars["n_events"].value, column(payload, "tracks", "is_derived")
+    merged, of_track = column(payload, "boxes", "n_merged"), column(payload, "tracks", "n_events")
+    track = column(payload, "boxes", "track")
+    recorded = column(payload, "tracks", "track")[is_derived == 0]
+    assert merged[np.isin(track, recorded)].sum() == n_events
+    assert of_track[is_derived == 0].sum() == n_events
+    assert merged.sum() == of_track.sum() == payload.scalars["n_events_in_window"].value
+    assert of_track.sum() > merged[np.isin(track, recorded)].sum()
 
 
 def test_a_wider_screen_merges_less(session: Session) -> None:

@@ -17,6 +17,7 @@ from tb_tpuprof.trace.trace import Trace
 _DEVICE = re.compile(r"^/device:([A-Za-z]+):(?:[A-Z]+:)?(\d+)(.*)$")
 _POOL = re.compile(r"[/_-]-?\d+$")
 _DIGITS = re.compile(r"(\d+)")
+_BEFORE_POOLS = 3
 _CHIP = "#Chip"  # planes of a TPU chip outside its cores: memory, links to other chips
 # Kinds of lines by the beginning of their name, in the order of a device's section.
 _DEVICE_KINDS = (
@@ -74,8 +75,8 @@ def tracks(trace: Trace) -> tuple[Track, ...]:
     """Lines that have events, and counters, in drawing order.
 
     Devices by number (steps, programs, scopes, operations, source, streams, counters), then host threads:
-    Python's, named threads, numbered pools; then everything else. Derived lines are among those of their
-    plane.
+    Python's, named threads, the tasks of pools, numbered pools; then everything else. Derived lines are among
+    those of their plane.
     """
     keyed: list[tuple[tuple[object, ...], Track]] = []
     is_derived, is_async = planes(trace).is_derived_line, trace.kind_of_line == ASYNC
@@ -119,6 +120,8 @@ def _placed(trace: Trace, track: Track, display_id: int) -> tuple[tuple[object, 
         kind_rank = KINDS.index(kind)
     elif track.is_derived and track.kind:
         kind, kind_rank = track.kind, KINDS.index(track.kind) - len(KINDS)
+        if kind == "pool":  # just above the pools' own threads
+            kind_rank = _BEFORE_POOLS
     else:
         kind = track.kind or (host_kind(track.name) if rank == 1 else "other")
         kind_rank = _host_rank(track.name, kind) if rank == 1 else int(kind == "counter")
@@ -149,16 +152,16 @@ def host_kind(name: str) -> str:
 
 
 def _host_rank(name: str, kind: str) -> int:
-    """Sort order: Python threads, the main thread, named threads, numbered pool threads, async events,
-    counters.
+    """Sort order: Python threads, the main thread, named threads, numbered pool threads after the tasks of
+    pools, async events, counters.
     """
     if kind in ("async", "counter"):
-        return 4 + int(kind == "counter")
+        return 5 + int(kind == "counter")
     if name.startswith("python"):
         return 0
     if name == "main" or name.startswith("main/"):
         return 1
-    return 3 if _POOL.search(name) else 2
+    return 4 if _POOL.search(name) else 2
 
 
 def natural(name: str) -> tuple[tuple[str, int], ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from tb_tpuprof.analysis.inference.latency import Percentile, Throughput, percentiles, throughput
 from tb_tpuprof.analysis.inference.record import HostInference
@@ -59,11 +60,20 @@ def too_few(found: HostInference, one: Percentile) -> str:
 
 
 def throughput_of(found: HostInference) -> Throughput | None:
-    """The throughput of all hosts together: each by its own clock, summed. None without requests."""
+    """The throughput of all hosts together; None without requests."""
+    return throughput_by_host(found.host, found.start_ps, found.latency_ps)
+
+
+def throughput_by_host(
+    host: npt.NDArray[np.int64], start_ps: npt.NDArray[np.int64], latency_ps: npt.NDArray[np.int64]
+) -> Throughput | None:
+    """The throughput of requests or batches of several hosts: each by its own clock, summed. None without
+    any.
+    """
     parts = [
-        throughput(found.start_ps[rows], found.latency_ps[rows])
-        for host in np.unique(found.host).tolist()
-        for rows in (np.flatnonzero(found.host == host),)
+        throughput(start_ps[rows], latency_ps[rows])
+        for number in np.unique(host).tolist()
+        for rows in (np.flatnonzero(host == number),)
     ]
     if not parts:
         return None

@@ -23,7 +23,12 @@ CORPUS = (
     "op_profile by category",
     "op_profile by provenance",
 )
-ONLY = {"kernels": ("kernel_stats",), "memory": (ONE_HOST,), "corpus": CORPUS}
+ONLY = {
+    "kernels": ("kernel_stats",),
+    "memory": (ONE_HOST,),
+    "requests": ("inference_profile",),
+    "corpus": CORPUS,
+}
 
 
 def _answer(files: list[str], hosts: list[str], asked: str) -> str:

@@ -111,6 +111,14 @@ def test_batches_are_planted(planted: Serving, served: Payload) -> None:
         for batch in planted.batches
     ]  # fmt: skip
     assert found == expected
+    assert set(rows["pattern"]) == {"jit_chat-7b(1)", "jit_embed(1)"}
+    of_requests = table(served, "requests")
+    assert all(
+        pattern == f"jit_{str(model).partition(':')[0]}(1)"
+        for pattern, model in zip(of_requests["pattern"], of_requests["model"], strict=True)
+    )
+    span = max(batch.end for batch in planted.batches) - min(batch.start for batch in planted.batches)
+    assert served.scalars["batches_per_s"].value == pytest.approx(len(planted.batches) / (span / 1e6))
     longest = sorted(batch.end - batch.start for batch in planted.batches)
     marks = table(served, "batch_percentiles")
     at = dict(zip(marks["percentile"], marks["duration_ps"], strict=True))

@@ -34,7 +34,7 @@ class Batches:
 
     `delay_ps`: from the first request's arrival in the queue to the batch's start. `n_requests`: traced
     requests in it. `size`: examples in it; `padded_size`: with padding. `device_ps`: time in which a device
-    worked for it. `model`: index into the host's `models`. `host`: index of its host.
+    worked for it. `model`, `pattern`, `host`: as of requests.
     """
 
     number: Int64s
@@ -46,6 +46,7 @@ class Batches:
     padded_size: Int64s
     device_ps: Int64s
     model: Int64s
+    pattern: Int64s
     host: Int64s
 
     def __len__(self) -> int:
@@ -157,12 +158,15 @@ def host_inference(trace: Trace) -> HostInference:
     ]
     batch = np.where(marks.batch_of >= 0, marks.batch_of - n, -1)
     batches = _batches(labels, batch)
+    # Devices work for the batch of a request, not for the request itself.
+    of_batch = np.append(batches.pattern, -1)[batch]
+    pattern = np.where(labels.pattern[:n] >= 0, labels.pattern[:n], of_batch)
     in_pass = np.where((counts[:, :2] >= 0).all(axis=1), counts[:, :2].sum(axis=1), UNKNOWN)
     span, busy, unassigned = _device_use(trace, parts.end)
     return HostInference(
         (trace.info.host,), found.source, found.unit, numbers(marks.start[:n]),
         marks.start[:n], parts.end - marks.start[:n], parts.time_ps,
-        labels.model[:n], labels.pattern[:n], batch,
+        labels.model[:n], pattern, batch,
         np.where(in_pass >= 0, in_pass, labels.size[:n]), phase[code],
         counts[:, 0], counts[:, 1], counts[:, 2], counts[:, 3], np.zeros(n, np.int64),
         labels.models, labels.patterns, batches,
@@ -213,7 +217,7 @@ def _batches(labels: _Labels, batch: Int64s) -> Batches:
         np.bincount(batch[member], minlength=n_batches),
         np.where(size >= 0, size, np.where(is_known, total, UNKNOWN)),
         labels.padded[n:].copy(), request_parts(trace).batch_device_ps, labels.batch_model(batch),
-        np.zeros(n_batches, np.int64),
+        labels.pattern[n:].copy(), np.zeros(n_batches, np.int64),
     )  # fmt: skip
 
 
@@ -368,6 +372,7 @@ def summed(parts: Sequence[HostInference]) -> HostInference:
                 batches=replace(
                     part.batches,
                     model=_renumbered(part.batches.model, part.models, models),
+                    pattern=_renumbered(part.batches.pattern, part.patterns, patterns),
                     host=np.full(len(part.batches), number, np.int64),
                 ),
             )

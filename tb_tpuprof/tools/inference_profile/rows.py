@@ -182,6 +182,7 @@ def batch_tables(found: HostInference) -> dict[str, Table]:
         "efficiency": _efficiency(shown.size, shown.padded_size),
         "device_ps": shown.device_ps,
         "model": Texts(shown.model, found.models),
+        "pattern": Texts(shown.pattern, found.patterns),
         "host": Texts(shown.host, found.hosts),
     }
     return {"batches": BATCHES.fill(columns, note), "batch_percentiles": _batch_percentiles(found)}

@@ -27,7 +27,13 @@ from tb_tpuprof.tools.inference_profile.rows import (
 from tb_tpuprof.tools.inference_profile.sentences import notices, verdict_of
 from tb_tpuprof.tools.inference_profile.tables import MODELS, PATTERNS, SCALARS, TABLES, TILES
 from tb_tpuprof.tools.payload import Diagnostic, Payload, Scalar
-from tb_tpuprof.tools.requests import mean_working, request_scalars, throughput_of, unit_word
+from tb_tpuprof.tools.requests import (
+    mean_working,
+    request_scalars,
+    throughput_by_host,
+    throughput_of,
+    unit_word,
+)
 from tb_tpuprof.tools.spec import Number, fill_scalars
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.working import quotient
@@ -107,6 +113,9 @@ def scalars(found: HostInference) -> dict[str, Scalar]:
         result[f"{side}_fraction"] = Number(
             spent / total if total else None, working=quotient((spent, total), "ps")
         )
+    batch_flow = throughput_by_host(found.batches.host, found.batches.start_ps, found.batches.duration_ps)
+    if batch_flow:
+        result["batches_per_s"] = Number(batch_flow.per_s, f"{len(found.batches):,} batches")
     padding = padding_of(found.batches)
     if padding:
         note = f"{padding.n_padding:,} of {padding.n_slots:,} batch slots"

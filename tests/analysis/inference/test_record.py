@@ -87,7 +87,7 @@ def test_one_model_of_all() -> None:
 def batches(*rows: tuple[int, int]) -> Batches:
     size, padded = (np.array(column, np.int64) for column in zip(*rows, strict=True))
     zero = np.zeros(len(rows), np.int64)
-    return Batches(zero, zero, zero, zero, zero, size, padded, zero, zero, zero)
+    return Batches(*(zero,) * 5, size, padded, *(zero,) * 4)
 
 
 def test_padding_and_the_size_that_would_save_most() -> None:

@@ -62,7 +62,7 @@ def validate_hosts(tool: Declaration, session: Session, hosts: Sequence[str] | N
 
 
 def lacks_trace(tool: Declaration, session: Session) -> Availability:
-    """Why a tool that needs a trace has nothing to show for a run of programs, saved pages or memory snapshots."""
+    """Why a tool that needs a trace has nothing to show for a run of programs, pages or memory snapshots."""
     state = session.info.state
     if tool.only_for != MEMORY and state == MEMORY:
         return Availability(

@@ -29,6 +29,7 @@ from tb_tpuprof.ingest.storage.files import file_state
 from tb_tpuprof.ingest.storage.riegeli_source import RiegeliSource
 from tb_tpuprof.ingest.storage.runs import find_runs
 from tb_tpuprof.ingest.xspace.messages import xspace_class
+from tb_tpuprof.native import IS_COMPILED
 from tb_tpuprof.trace.trace import Trace
 from tb_tpuprof.units import format_fraction
 from tests.ingest.merged_spaces import merged_space, piece, pieces
@@ -36,6 +37,8 @@ from tests.ingest.riegeli_files import BLOCK, CODECS, RiegeliFile
 from tests.ingest.xspaces import content, plain
 
 SMALL = Path(__file__).resolve().parents[1] / "data" / "riegeli" / "jax_small.xplane.riegeli"
+
+IN_FILE = pytest.mark.skipif(not IS_COMPILED, reason="the plain decoder keeps messages, not their positions")
 
 
 def written(
@@ -336,6 +339,7 @@ def test_a_missing_codec_names_the_file_and_what_to_install(
     assert caught.value.remedy == f'Run: pip install "{package}"'
 
 
+@pytest.mark.skipif(not IS_COMPILED, reason="the plain decoder has no outlines")
 def test_an_outline_has_planes_and_programs_alone() -> None:
     outline, whole = open_trace(str(SMALL), is_outline=True), open_trace(str(SMALL))
     assert outline.info.is_outline
@@ -379,6 +383,7 @@ def test_all_arguments_of_all_events() -> None:
     assert len(table.owner) == expected > 0
 
 
+@IN_FILE
 def test_columns_kept_on_disk_are_the_same(tmp_path: Path) -> None:
     path = written(THREE, tmp_path)
     state, trace = file_state(str(path)), open_trace(str(path))
@@ -389,6 +394,7 @@ def test_columns_kept_on_disk_are_the_same(tmp_path: Path) -> None:
     assert again.source.event_stats(again, 2) == [("step_num", 30)]
 
 
+@IN_FILE
 def test_a_file_that_changed_is_not_read_any_further(tmp_path: Path) -> None:
     path = written(THREE, tmp_path)
     trace = open_trace(str(path))
@@ -429,6 +435,7 @@ def test_a_run_of_streams(tmp_path: Path) -> None:
     assert [open_trace(file.path).n_events for file in joined.files] == [2, 4, 4]
 
 
+@IN_FILE
 def test_a_stream_behind_a_url() -> None:
     fsspec = pytest.importorskip("fsspec")
     url = "memory://streams/plugins/profile/r/h.xplane.riegeli"

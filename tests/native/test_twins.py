@@ -118,6 +118,9 @@ def test_repeated_refuses_counts_that_do_not_fit(counts: list[int]) -> None:
     for module in (selection, plain_selection):
         with pytest.raises(ValueError, match="count"):
             module.repeated(np.array([7, 8], np.int32), np.array(counts))
+        for wide in (np.int64, np.int16, np.float64):
+            with pytest.raises(ValueError, match="int32"):
+                module.repeated(np.array([7, 8], wide), np.array([1, 1]))
 
 
 @settings(deadline=None, max_examples=200)

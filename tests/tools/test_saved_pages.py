@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tb_tpuprof.errors import ToolUnavailable
-from tb_tpuprof.ingest.pages.page import number_of, text_of, time_of
+from tb_tpuprof.ingest.pages.page import columns_of, number_of, text_of, time_of
 from tb_tpuprof.ingest.storage.runs import find_runs
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import TOOLS, get_tool
@@ -290,6 +290,21 @@ def test_numbers_times_and_texts_of_pages() -> None:
     assert text_of(5) == "5"
     assert [text_of(value) for value in (None, True, {}, [])] == [""] * 4
     assert len(text_of("x" * 5000)) == 2000
+
+
+def test_rows_and_bytes_of_pages_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = PAGES["h.tensorflow_stats.pb"]
+    path = placed(tmp_path, "h.tensorflow_stats.pb", data)
+    for most, n in ((4, 3), (3, 3), (2, 2)):
+        monkeypatch.setattr("tb_tpuprof.ingest.pages.messages.MOST_ROWS", most)
+        assert len(rows(TOOL.run(Session(path, cache=False), None, {}), "operations")) == n
+        monkeypatch.setattr("tb_tpuprof.ingest.pages.page.MOST_ROWS", most)
+        assert columns_of([{"a": 1.0}, {"a": 2.0}, {"a": 3.0}], ["a"])["a"].tolist() == [1.0, 2.0, 3.0][:n]
+    monkeypatch.setattr("tb_tpuprof.ingest.pages.reading._MOST_BYTES", len(data))
+    assert TOOL.run(Session(path, cache=False), None, {}).scalars["n_pages"].value == 1
+    monkeypatch.setattr("tb_tpuprof.ingest.pages.reading._MOST_BYTES", len(data) - 1)
+    with pytest.raises(ToolUnavailable, match="which no page has"):
+        TOOL.run(Session(path, cache=False), None, {})
 
 
 @needs_corpus

@@ -56,6 +56,8 @@ def repeated(values, counts):
     times: cython.const[int64_t][::1] = np.ascontiguousarray(counts, np.int64)
     if len(values) != len(times) or (len(times) and np.min(times) < 0):
         raise ValueError("a count of 0 or more is needed for each value")
+    if values.dtype != np.int32 and values.dtype.itemsize != 1:
+        raise ValueError("values are int32 or of one byte")
     result = np.empty(int(np.sum(times)), values.dtype)
     if values.dtype == np.int32:
         _repeat[int32_t](np.ascontiguousarray(values), times, result)

@@ -34,10 +34,13 @@ def rows_of(metadata: Int32s, wanted: Classes, dtype: type[np.int32] | type[np.i
 
 def repeated(values: npt.NDArray[Any], counts: npt.NDArray[np.integer]) -> npt.NDArray[Any]:
     """Each value, of int32 or of one byte, as often as counted; like np.repeat, which however keeps the
-    interpreter's lock all the while. Raises ValueError unless there is a count of 0 or more for each.
+    interpreter's lock all the while. Raises ValueError for values of another type, and unless there is a
+    count of 0 or more for each.
     """
     if len(values) != len(counts) or (counts < 0).any():
         raise ValueError("a count of 0 or more is needed for each value")
+    if values.dtype != np.int32 and values.dtype.itemsize != 1:
+        raise ValueError("values are int32 or of one byte")
     return np.repeat(values, counts)
 
 

@@ -13,8 +13,9 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.errors import NotATrace
+from tb_tpuprof.errors import NotATrace, TraceFormatError
 from tb_tpuprof.ingest.riegeli.layout import Read, begins_as_riegeli, file_layout
+from tb_tpuprof.ingest.riegeli.varints import Damaged
 from tb_tpuprof.ingest.storage import kinds
 from tb_tpuprof.ingest.storage.files import (
     FileBytes,
@@ -22,6 +23,7 @@ from tb_tpuprof.ingest.storage.files import (
     file_state,
     is_chrome_trace,
     is_url,
+    open_ranges,
     read_file,
     read_range,
 )
@@ -71,7 +73,8 @@ def open_trace(path: str, is_outline: bool = False, stats: frozenset[str] | None
             FileBytes(np.frombuffer(_NO_EVENTS, np.uint8)), path, host_of(path), FileSource(state)
         )
     if not is_url(path) and begins_as_riegeli(read_range(state, 0, _HEAD_BYTES).tobytes()):
-        return _stream(partial(read_range, state), state, is_outline, stats)
+        with open_ranges(state) as read:
+            return _stream(read, state, is_outline, stats)
     if IS_COMPILED and reads_in_part(state):
         part = PartialFile(path, is_outline)
         kind = _other_kind(part.data, path)
@@ -110,7 +113,10 @@ def open_trace(path: str, is_outline: bool = False, stats: frozenset[str] | None
 
 def _stream(read: Read, state: FileState, is_outline: bool, stats: frozenset[str] | None) -> Trace:
     """The trace of a stream of profile pieces."""
-    layout = file_layout(read, state.size_bytes)
+    try:
+        layout = file_layout(read, state.size_bytes)
+    except Damaged as error:
+        raise TraceFormatError(state.path, -1, f"cannot be read: {error}") from None
     info = TraceInfo(host_of(state.path), state.path, state.size_bytes, 0)
     reader = StreamReader(read, state.size_bytes, layout, info)
     return reader.trace(RiegeliSource(state, layout), is_outline, stats)

@@ -385,6 +385,18 @@ def test_hostile_data_of_chunks_are_refused_or_read(transposed: bool) -> None:
     assert 0 < n_read < 2900
 
 
+def test_a_file_of_countless_chunks_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each takes a moment to pass, even without records."""
+    file = RiegeliFile()
+    for _ in range(4):
+        file.chunk("p", b"", 0, 0)
+    monkeypatch.setattr("tb_tpuprof.ingest.riegeli.layout.MOST_CHUNKS", 5)
+    assert layout_of(bytes(file.out)).chunks == ()
+    monkeypatch.setattr("tb_tpuprof.ingest.riegeli.layout.MOST_CHUNKS", 4)
+    with pytest.raises(Damaged, match="more than 4 chunks"):
+        layout_of(bytes(file.out))
+
+
 def test_positions_of_chunks_stay_numbers_of_64_bits() -> None:
     """A header that states more bytes than that is damage."""
     limit = layouts.MOST_BYTES

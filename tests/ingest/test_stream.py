@@ -415,6 +415,33 @@ def test_events_beyond_the_machines_memory_are_refused(
         open_trace(str(path))
 
 
+def test_countless_pieces_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(THREE, tmp_path)
+    monkeypatch.setattr("tb_tpuprof.ingest.xspace.merging.MAX_PIECES", 3)
+    assert open_trace(str(path)).n_events == 4
+    monkeypatch.setattr("tb_tpuprof.ingest.xspace.merging.MAX_PIECES", 2)
+    with pytest.raises(TraceFormatError, match="contains more than 2 pieces"):
+        open_trace(str(path))
+
+
+@pytest.mark.parametrize(("limit", "is_read"), [(3, True), (2, False)])
+def test_lines_of_all_pieces_together_are_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int, is_read: bool
+) -> None:
+    streams = []
+    for number in range(3):
+        space = xspace_class()()
+        space.planes.add(name=b"/host:CPU").lines.add(id=number, name=b"thread")
+        streams.append(space.SerializeToString())
+    path = written(streams, tmp_path)
+    monkeypatch.setattr("tb_tpuprof.trace.schema.MAX_LINES", limit)
+    if is_read:
+        assert len(open_trace(str(path)).lines) == 3
+    else:
+        with pytest.raises(TraceFormatError, match="more planes or lines than a profile has"):
+            open_trace(str(path))
+
+
 def test_a_run_of_streams(tmp_path: Path) -> None:
     """Listed, opened and joined like runs of XPlanes; a host's XPlane comes first."""
     base = tmp_path / "plugins" / "profile"

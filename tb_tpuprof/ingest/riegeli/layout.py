@@ -17,11 +17,13 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.ingest.riegeli.varints import Damaged
 from tb_tpuprof.native import record_hash
 
 Bytes = npt.NDArray[np.uint8]
@@ -31,6 +33,7 @@ _USABLE = BLOCK_BYTES - _BLOCK_HEADER
 PADDING_KIND, SIMPLE_KIND, TRANSPOSED_KIND = b"prt"
 _NUMBERS = struct.Struct("<QQQQQ")
 MOST_BYTES = 2**62  # of all records together: positions stay int64
+MOST_CHUNKS = 2**18  # of a file; encoders fill chunks up to 1 MiB, so such a file would have 256 GiB
 # The headers of the first block and of the signature chunk, which every file begins with.
 BLOCK_START = bytes.fromhex("83af70d10d884a3f00000000000000004000000000000000")
 SIGNATURE_START = bytes.fromhex("91bac23c9287e1a90000000000000000e19f13c0e9b1c37273")
@@ -67,6 +70,11 @@ class Layout:
     cut_at: int
     is_closed: bool
 
+    @cached_property
+    def bases(self) -> npt.NDArray[np.int64]:
+        """The position of the first byte of each chunk's records."""
+        return np.array([chunk.base for chunk in self.chunks], np.int64)
+
     @property
     def n_bytes(self) -> int:
         """Bytes of all records."""
@@ -83,11 +91,14 @@ def begins_as_riegeli(head: bytes) -> bool:
 
 
 def file_layout(read: Read, n_bytes: int) -> Layout:
-    """The layout of a file of `n_bytes`. Reads the headers only."""
+    """The layout of a file of `n_bytes`. Reads the headers only. Raises Damaged if it has too many chunks."""
     chunks: list[Chunk] = []
-    position = base = n_lost = lost_bytes = n_unknown = 0
+    position = base = n_lost = lost_bytes = n_unknown = n_headers = 0
     cut_at, is_closed = -1, False
     while position < n_bytes:
+        n_headers += 1
+        if n_headers > MOST_CHUNKS:
+            raise Damaged(f"it has more than {MOST_CHUNKS:,} chunks")
         header = without_block_headers(read(position, _CHUNK_HEADER + _BLOCK_HEADER), position)
         if len(header) < _CHUNK_HEADER:
             cut_at = position

@@ -11,7 +11,7 @@ import itertools
 import os
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -221,6 +221,22 @@ def read_range(state: FileState, position: int, size: int) -> npt.NDArray[np.uin
         with open(state.path, "rb", buffering=0) as file:
             data = np.empty(max(0, min(size, state.size_bytes - position)), np.uint8)
             return data if fill(file.fileno(), data, position) else data[:0]
+
+
+@contextlib.contextmanager
+def open_ranges(state: FileState) -> Iterator[Callable[[int, int], npt.NDArray[np.uint8]]]:
+    """Context manager: a function like `read_range` of one file, which stays open meanwhile."""
+    if is_url(state.path) or not hasattr(os, "preadv"):
+        yield partial(read_range, state)
+        return
+    check_unchanged(state)
+    with storage_errors(state.path), open(state.path, "rb", buffering=0) as file:
+
+        def read(position: int, size: int) -> npt.NDArray[np.uint8]:
+            part = np.empty(max(0, min(size, state.size_bytes - position)), np.uint8)
+            return part if fill(file.fileno(), part, position) else part[:0]
+
+        yield read
 
 
 def read_packed_range(state: FileState, position: int, size: int) -> bytes:

@@ -85,7 +85,7 @@ class RiegeliSource(PackedSource):
         if self._layout is None:
             self._layout = file_layout(partial(read_range, self.state), self.state.size_bytes)
         chunks = self._layout.chunks
-        number = int(np.searchsorted([chunk.base for chunk in chunks], position, side="right")) - 1
+        number = int(np.searchsorted(self._layout.bases, position, side="right")) - 1
         if number < 0 or position >= chunks[number].base + chunks[number].size:
             raise TraceFormatError(self.state.path, -1, f"has no record at {position:,}")
         return chunks[number]

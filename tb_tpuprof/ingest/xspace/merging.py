@@ -52,6 +52,7 @@ from tb_tpuprof.trace.trace import Trace, TraceInfo, TraceSource
 Block = Callable[[int, int], npt.NDArray[np.uint8]]
 Columns = dict[str, npt.NDArray[Any]]
 MAX_EVENTS = 2**31 - 2
+MAX_PIECES = 100_000  # even a tiny one takes 2 ms
 _TIME_LIMIT_PS = 2**61
 _MOST_TEXTS = 1000  # of the profiler's errors, warnings and host names
 _STAT_WORDS = 4  # of a stat within a row that stands for metadata
@@ -172,6 +173,10 @@ class TraceMerger:
     def _check_size(self, piece: Trace) -> None:
         """Raises TraceFormatError if a limit is exceeded."""
         self.n_events += piece.n_events
+        if len(self._pieces) >= MAX_PIECES:
+            raise TraceFormatError(
+                self.path, -1, f"contains more than {MAX_PIECES:,} pieces, more than a profile has"
+            )
         if self.n_events > min(MAX_EVENTS, max_events()):
             raise TraceFormatError(
                 self.path,
@@ -180,8 +185,6 @@ class TraceMerger:
                 "machine's memory",
                 "Profile for a shorter time.",
             )
-        if len(self._plane_numbers) > schema.MAX_PLANES or len(self._line_numbers) > schema.MAX_LINES:
-            raise TraceFormatError(self.path, -1, "contains more planes or lines than a profile has")
 
     def _add_planes(self, piece: Trace, string_ids: npt.NDArray[np.int32]) -> Ints:
         """The number of each plane of a piece."""
@@ -195,6 +198,8 @@ class TraceMerger:
         table, before = piece.lines, len(self._line_numbers)
         plane = planes[table["plane"]]
         numbers = self._line_numbers.add(plane, table["id"])
+        if len(self._plane_numbers) > schema.MAX_PLANES or len(self._line_numbers) > schema.MAX_LINES:
+            raise TraceFormatError(self.path, -1, "contains more planes or lines than a profile has")
         names = string_ids[table["name"]]
         self._lines.add(
             numbers >= before, plane=plane, id=table["id"], display_id=table["display_id"], name=names

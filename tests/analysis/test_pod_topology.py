@@ -156,6 +156,8 @@ def test_places_are_unknown_with_a_reason() -> None:
     assert "no slice of TPU v3 has 16 chips" in reason(
         "TPU v3", [list(range(i, i + 4)) for i in (0, 4, 8, 12)]
     )
+    mixed = [[0, 1, 4, 5], [2, 3, 6, 7], [8, 9, 10, 11], [12, 13, 14, 15]]
+    assert "no slice of TPU v5e has 16 chips" in reason("TPU v5e", mixed)
     assert "TPU v4i are not known" in reason("TPU v4i", [[0]])
     assert "unlike numbers" in reason("TPU v4", [[0, 1, 2, 3], [0]], has_numbers=False)
     assert "unlike numbers" in reason("TPU v4", [[0, 1, 2]], has_numbers=False)

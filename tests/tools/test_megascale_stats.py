@@ -225,3 +225,17 @@ def test_a_run_whose_transfers_are_all_cut_off_says_so(tmp_path: Path) -> None:
     assert page.verdict.text.startswith("No transfer between slices completed")
     assert page.tables["rendezvous"].n_rows == 0
     assert page.scalars["required_bytes_per_s"].value is None
+
+
+def test_the_first_receive_after_a_send_ends_the_transfer(tmp_path: Path) -> None:
+    """A second recv-done has no send of its own; a second send before it begins the transfer anew."""
+    runs = (
+        "send.1:0-10 recv.1:10-20 fusion:20-50 recv-done.1:50-60 fusion:60-100 recv-done.1:100-130 "
+        "send.2:130-140 fusion:140-200 send.2:200-205 recv.2:205-210 fusion:210-250 recv-done.2:250-300"
+    )
+    hosts = {"h": dcn_host(ALL, [runs])}
+    page = TOOL.run(Session(str(write_run(tmp_path / "run", hosts)), cache=False), None, {})
+    first, anew = row_of(page, "all-reduce.1"), row_of(page, "all-gather.7")
+    assert (first["count"], first["stall_ps"], first["slack_ps"]) == (1, 30 * US, 30 * US)
+    assert (anew["count"], anew["stall_ps"], anew["slack_ps"]) == (1, 60 * US, 40 * US)
+    assert anew["observed_ps"] == 100 * US

@@ -59,7 +59,8 @@ class Topology:
         wrap links of a twisted torus lead to the other half of the long axis.
         """
         short, middle, long = sorted(self.shape)
-        return all(self.wraps) and not self.generation.ring and long == 2 * short and middle in (short, long)
+        is_of_cubes = self.wraps[0] and not self.generation.ring
+        return is_of_cubes and long == 2 * short and middle in (short, long)
 
 
 @dataclass(frozen=True)
@@ -136,8 +137,7 @@ def _by_numbers(generation: Generation, ids: Int64s, host_of: Int64s) -> Topolog
 def _by_order(generation: Generation, chip: Int64s, host_of: Int64s) -> Topology | str:
     """Hosts in their order, each a block."""
     pairs, inverse = np.unique(np.column_stack((host_of, chip)), axis=0, return_inverse=True)
-    n_hosts = int(host_of.max()) + 1
-    per_host = np.bincount(pairs[:, 0], minlength=n_hosts)
+    per_host = np.bincount(pairs[:, 0])
     block = generation.host_of(int(per_host[0]))
     if block is None or (per_host != per_host[0]).any():
         return "the trace does not number the chips, and the hosts have unlike numbers of them"
@@ -161,13 +161,11 @@ def _unravelled(numbers: Int64s, shape: Shape) -> Int64s:
 
 def _are_blocks(place: Int64s, host_of: Int64s, generation: Generation) -> bool:
     """Whether the chips of each host fill a block, of the host's shape if that is known."""
-    n_hosts = int(host_of.max()) + 1
-    low, high = np.full((n_hosts, 3), np.iinfo(np.int64).max), np.full((n_hosts, 3), -1)
+    count = np.bincount(host_of)
+    low, high = np.full((len(count), 3), np.iinfo(np.int64).max), np.zeros((len(count), 3), np.int64)
     np.minimum.at(low, host_of, place)
     np.maximum.at(high, host_of, place)
-    count = np.bincount(host_of, minlength=n_hosts)
-    extent = (high - low + 1)[count > 0]
-    count = count[count > 0]
+    extent = high - low + 1
     if (extent.prod(axis=1) != count).any():
         return False
     blocks = {int(n): generation.host_of(int(n)) for n in np.unique(count).tolist()}

@@ -157,6 +157,8 @@ def _charged(
         piece = np.flatnonzero(shelf[pieces.execution] == number)
         shift = (offset - first)[pieces.execution[piece]]
         begins, ends, part = pieces.start[piece] + shift, pieces.end[piece] + shift, pieces.part[piece]
+        order = np.argsort(begins, kind="stable")  # once: parts of sorted stretches are sorted
+        begins, ends, part = begins[order], ends[order], part[order]
         span_shift = (offset - first)[execution[span]]
         low, high = start[span] + span_shift, end[span] + span_shift
         covered = np.zeros(len(span), np.int64)

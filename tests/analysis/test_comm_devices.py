@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tb_tpuprof.analysis.comm.activity import Activity, CommOp, Traffic
+from tb_tpuprof.analysis.comm.activity import Activity, CommOp, Traffic, activity
 from tb_tpuprof.analysis.comm.gpu import op_named
-from tb_tpuprof.analysis.comm.host import CommHost, comm_between, comm_devices, comm_host
+from tb_tpuprof.analysis.comm.host import CommHost, Devices, comm_between, comm_devices, comm_host
 from tb_tpuprof.analysis.comm.marks import exposed_marks
+from tb_tpuprof.analysis.comm.picture import MOST_CUTS, MOST_RUNS, picture
 from tb_tpuprof.analysis.comm.tpu import Role, _role
 from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.trace.trace import Trace
@@ -232,3 +233,64 @@ def test_gpus_hide_what_runs_beside_any_kernel() -> None:
             assert whole == int(host.exposed_ps[core_row].sum())
         else:
             assert whole == 0  # no collective: the timeline has no such line
+
+
+def crowded(n_kernels: int, n_copies: int) -> Devices:
+    """A GPU with a kernel of 2 ps in every 10 ps, and copies that last the whole step."""
+    total = 10 * n_kernels
+    starts = np.arange(n_kernels, dtype=np.int64) * 10
+    runs = np.zeros(n_copies, np.int64), np.full(n_copies, total), np.zeros(n_copies, np.int64)
+    device = activity((*runs, np.arange(n_copies, dtype=np.int64)), (starts, starts + 2))
+    whole = np.zeros((1, 1), np.int64), np.full((1, 1), total)
+    return Devices("GPU", (), (device,), (op_named("MemcpyH2D"),), *whole)
+
+
+def test_pictures_are_bounded() -> None:
+    assert MOST_CUTS == 10_000
+    few = picture(crowded(1_000, 10), 0, 0)  # 10,000 cuts
+    assert few.kind.count("compute") == 1_000
+    assert few.kind.count("partly") == 10_000
+    assert few.n_left_out == 0
+    one_more = picture(crowded(1_000, 11), 0, 0)
+    assert one_more.kind.count("compute") == 1  # gaps of 8 ps are not drawn any more
+    many = picture(crowded(3_000, MOST_RUNS + 5), 0, 0)
+    assert many.n_left_out == 5
+    assert len(many.kind) < 5_000
+
+
+def test_lanes_of_a_picture() -> None:
+    """Asynchronous operations lie in the first lane that is free; others of a TensorCore beside its compute."""
+    devices = comm_devices(tpus())
+    names = {code: op.name for code, op in enumerate(devices.ops)}
+    boxes = picture(devices, 1, 0)
+    drawn = zip(boxes.lane.tolist(), boxes.kind, boxes.op.tolist(), strict=True)
+    assert {(lane, kind, names.get(op, "")) for lane, kind, op in drawn} == {
+        (0, "exposed", "all-reduce.5"),
+        (-1, "total", ""),
+    }
+    assert (boxes.start_ps / PS).tolist() == [10, 10]
+    later = picture(devices, 1, 1)
+    assert set(zip(later.lane.tolist(), later.kind, strict=True)) == {
+        (0, "compute"), (1, "exposed"), (1, "partly"), (-1, "total"),
+    }  # fmt: skip
+    overlapping = comm_devices(
+        build(
+            [
+                core(
+                    0,
+                    (GATHER, 0, 1),
+                    (OFFLOAD, 2, 3),
+                    (GATHERED, 40, 50),
+                    (OFFLOADED, 60, 70),
+                    (FUSION, 5, 9),
+                )
+            ]
+        )
+    )
+    lanes = picture(overlapping, 0, 0)
+    of_op = {
+        overlapping.ops[op].name: lane
+        for lane, op in zip(lanes.lane.tolist(), lanes.op.tolist(), strict=True)
+        if op >= 0
+    }
+    assert of_op == {"all-gather.3": 1, "copy.1": 2}

@@ -54,6 +54,7 @@ FAMILY_OF_KIND = {
     "source": Family.OTHER,
     "launches": Family.RUNTIME,
     "overhead": Family.OTHER,
+    "exposed": Family.COLLECTIVE,
 }
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+import tempfile
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -11,8 +15,11 @@ from tb_tpuprof.analysis.comm.host import CommHost, Devices, comm_between, comm_
 from tb_tpuprof.analysis.comm.marks import exposed_marks
 from tb_tpuprof.analysis.comm.picture import MOST_CUTS, MOST_RUNS, picture
 from tb_tpuprof.analysis.comm.tpu import Role, _role
+from tb_tpuprof.analysis.cpu.runs import cpu_runs
 from tb_tpuprof.analysis.events.planes import planes
+from tb_tpuprof.session import Session
 from tb_tpuprof.trace.trace import Trace
+from tests.analysis.test_comm_corpus import divided
 from tests.builders import PS, DrawnPlane, Stats, build, drawing, event
 
 GATHER = "%all-gather-start.3 = f32[8] all-gather-start(%p)"
@@ -39,6 +46,16 @@ CATEGORIES = {
 METADATA: dict[str, Stats] = {
     name: {"program_id": 7, "hlo_category": category} for name, category in CATEGORIES.items()
 }
+
+
+DATA = Path(__file__).resolve().parent.parent / "data" / "corpus"
+
+
+def open_trace_of(data: bytes) -> Trace:
+    """The trace of a file's bytes."""
+    folder = Path(tempfile.mkdtemp(prefix="comm_"))
+    (folder / "h.xplane.pb").write_bytes(data)
+    return Session(str(folder), cache=False).trace("h")
 
 
 def core(number: int, *ops: tuple[str, int, int], steps: tuple[int, ...] = (0, 100, 200)) -> DrawnPlane:
@@ -294,3 +311,41 @@ def test_lanes_of_a_picture() -> None:
         if op >= 0
     }
     assert of_op == {"all-gather.3": 1, "copy.1": 2}
+
+
+def test_four_devices_of_a_cpu_sum_over_one_another() -> None:
+    """A recorded JAX job: its `psum` is an all-reduce in the program, whatever its name. The runs of operations,
+    whose ends have tests of their own, divided in plain loops.
+    """
+    data = gzip.decompress((DATA / "jax_four_devices.xplane.pb.gz").read_bytes())
+    trace = open_trace_of(data)
+    host = comm_host(trace)
+    assert [core.name for core in host.cores] == ["CPU:0", "CPU:1", "CPU:2", "CPU:3"]
+    assert [(op.name, op.kind, op.is_async) for op in host.ops] == [("psum_invariant.7", "all-reduce", False)]
+    runs = cpu_runs(trace)
+    names = [trace.strings.get(int(text)) for text in runs.text.tolist()]
+    steps = host.pod.steps
+    for device in range(4):
+        spans = [
+            (name, (start, end))
+            for name, start, end, of in zip(
+                names, runs.start_ps.tolist(), runs.end_ps.tolist(), runs.device.tolist(), strict=True
+            )
+            if of == device
+        ]
+        moving = [span for name, span in spans if "psum" in name]
+        computing = [span for name, span in spans if "psum" not in name]
+        for step, (start, length) in enumerate(
+            zip(steps.start_ps.tolist(), steps.duration_ps.tolist(), strict=True)
+        ):
+            hidden, exposed = divided(moving, computing, (start, start + length))
+            assert host.hidden_ps[device, step].tolist() == [hidden, 0, 0]
+            assert host.exposed_ps[device, step].tolist() == [exposed, 0, 0]
+            assert exposed > 0
+
+
+def test_a_cpu_without_collectives_has_no_devices_to_show() -> None:
+    data = gzip.decompress((DATA / "jax_matmul.xplane.pb.gz").read_bytes())
+    host = comm_host(open_trace_of(data))
+    assert (host.cores, host.ops, host.exposed_ps.shape[0]) == ((), (), 0)
+    assert comm_between(open_trace_of(data)) is None

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import gzip
+import tempfile
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from tb_tpuprof.analysis.comm.activity import Activity, CommOp, Traffic
+from tb_tpuprof.analysis.comm.activity import Activity, CommOp, Traffic, activity
 from tb_tpuprof.analysis.comm.gpu import op_named
-from tb_tpuprof.analysis.comm.host import CommHost, comm_between, comm_devices, comm_host
+from tb_tpuprof.analysis.comm.host import CommHost, Devices, comm_between, comm_devices, comm_host
 from tb_tpuprof.analysis.comm.marks import exposed_marks
+from tb_tpuprof.analysis.comm.picture import MOST_CUTS, MOST_RUNS, picture
 from tb_tpuprof.analysis.comm.tpu import Role, _role
+from tb_tpuprof.analysis.cpu.runs import cpu_runs
 from tb_tpuprof.analysis.events.planes import planes
+from tb_tpuprof.session import Session
 from tb_tpuprof.trace.trace import Trace
+from tests.analysis.test_comm_corpus import divided
 from tests.builders import PS, DrawnPlane, Stats, build, drawing, event
 
 GATHER = "%all-gather-start.3 = f32[8] all-gather-start(%p)"
@@ -38,6 +46,16 @@ CATEGORIES = {
 METADATA: dict[str, Stats] = {
     name: {"program_id": 7, "hlo_category": category} for name, category in CATEGORIES.items()
 }
+
+
+DATA = Path(__file__).resolve().parent.parent / "data" / "corpus"
+
+
+def open_trace_of(data: bytes) -> Trace:
+    """The trace of a file's bytes."""
+    folder = Path(tempfile.mkdtemp(prefix="comm_"))
+    (folder / "h.xplane.pb").write_bytes(data)
+    return Session(str(folder), cache=False).trace("h")
 
 
 def core(number: int, *ops: tuple[str, int, int], steps: tuple[int, ...] = (0, 100, 200)) -> DrawnPlane:
@@ -232,3 +250,102 @@ def test_gpus_hide_what_runs_beside_any_kernel() -> None:
             assert whole == int(host.exposed_ps[core_row].sum())
         else:
             assert whole == 0  # no collective: the timeline has no such line
+
+
+def crowded(n_kernels: int, n_copies: int) -> Devices:
+    """A GPU with a kernel of 2 ps in every 10 ps, and copies that last the whole step."""
+    total = 10 * n_kernels
+    starts = np.arange(n_kernels, dtype=np.int64) * 10
+    runs = np.zeros(n_copies, np.int64), np.full(n_copies, total), np.zeros(n_copies, np.int64)
+    device = activity((*runs, np.arange(n_copies, dtype=np.int64)), (starts, starts + 2))
+    whole = np.zeros((1, 1), np.int64), np.full((1, 1), total)
+    return Devices("GPU", (), (device,), (op_named("MemcpyH2D"),), *whole)
+
+
+def test_pictures_are_bounded() -> None:
+    assert MOST_CUTS == 10_000
+    few = picture(crowded(1_000, 10), 0, 0)  # 10,000 cuts
+    assert few.kind.count("compute") == 1_000
+    assert few.kind.count("partly") == 10_000
+    assert few.n_left_out == 0
+    one_more = picture(crowded(1_000, 11), 0, 0)
+    assert one_more.kind.count("compute") == 1  # gaps of 8 ps are not drawn any more
+    many = picture(crowded(3_000, MOST_RUNS + 5), 0, 0)
+    assert many.n_left_out == 5
+    assert len(many.kind) < 5_000
+
+
+def test_lanes_of_a_picture() -> None:
+    """Asynchronous operations lie in the first lane that is free; others of a TensorCore beside its compute."""
+    devices = comm_devices(tpus())
+    names = {code: op.name for code, op in enumerate(devices.ops)}
+    boxes = picture(devices, 1, 0)
+    drawn = zip(boxes.lane.tolist(), boxes.kind, boxes.op.tolist(), strict=True)
+    assert {(lane, kind, names.get(op, "")) for lane, kind, op in drawn} == {
+        (0, "exposed", "all-reduce.5"),
+        (-1, "total", ""),
+    }
+    assert (boxes.start_ps / PS).tolist() == [10, 10]
+    later = picture(devices, 1, 1)
+    assert set(zip(later.lane.tolist(), later.kind, strict=True)) == {
+        (0, "compute"), (1, "exposed"), (1, "partly"), (-1, "total"),
+    }  # fmt: skip
+    overlapping = comm_devices(
+        build(
+            [
+                core(
+                    0,
+                    (GATHER, 0, 1),
+                    (OFFLOAD, 2, 3),
+                    (GATHERED, 40, 50),
+                    (OFFLOADED, 60, 70),
+                    (FUSION, 5, 9),
+                )
+            ]
+        )
+    )
+    lanes = picture(overlapping, 0, 0)
+    of_op = {
+        overlapping.ops[op].name: lane
+        for lane, op in zip(lanes.lane.tolist(), lanes.op.tolist(), strict=True)
+        if op >= 0
+    }
+    assert of_op == {"all-gather.3": 1, "copy.1": 2}
+
+
+def test_four_devices_of_a_cpu_sum_over_one_another() -> None:
+    """A recorded JAX job: its `psum` is an all-reduce in the program, whatever its name. The runs of operations,
+    whose ends have tests of their own, divided in plain loops.
+    """
+    data = gzip.decompress((DATA / "jax_four_devices.xplane.pb.gz").read_bytes())
+    trace = open_trace_of(data)
+    host = comm_host(trace)
+    assert [core.name for core in host.cores] == ["CPU:0", "CPU:1", "CPU:2", "CPU:3"]
+    assert [(op.name, op.kind, op.is_async) for op in host.ops] == [("psum_invariant.7", "all-reduce", False)]
+    runs = cpu_runs(trace)
+    names = [trace.strings.get(int(text)) for text in runs.text.tolist()]
+    steps = host.pod.steps
+    for device in range(4):
+        spans = [
+            (name, (start, end))
+            for name, start, end, of in zip(
+                names, runs.start_ps.tolist(), runs.end_ps.tolist(), runs.device.tolist(), strict=True
+            )
+            if of == device
+        ]
+        moving = [span for name, span in spans if "psum" in name]
+        computing = [span for name, span in spans if "psum" not in name]
+        for step, (start, length) in enumerate(
+            zip(steps.start_ps.tolist(), steps.duration_ps.tolist(), strict=True)
+        ):
+            hidden, exposed = divided(moving, computing, (start, start + length))
+            assert host.hidden_ps[device, step].tolist() == [hidden, 0, 0]
+            assert host.exposed_ps[device, step].tolist() == [exposed, 0, 0]
+            assert exposed > 0
+
+
+def test_a_cpu_without_collectives_has_no_devices_to_show() -> None:
+    data = gzip.decompress((DATA / "jax_matmul.xplane.pb.gz").read_bytes())
+    host = comm_host(open_trace_of(data))
+    assert (host.cores, host.ops, host.exposed_ps.shape[0]) == ((), (), 0)
+    assert comm_between(open_trace_of(data)) is None

@@ -21,6 +21,7 @@ KINDS = [
     "ops",
     "hlo_ops",
     "async",
+    "exposed",
     "overhead",
     "source",
     "stream",

@@ -90,11 +90,12 @@ def test_kinds_of_lines() -> None:
         "XLA Ops",
         "XLA Ops - from Stream #1",
         "Async XLA Ops",
+        "Exposed communication",
         "steps",
         "",
         "XLA Modules",
     )
-    kinds = ["steps", "stream", "hlo_ops", "hlo_ops", "async", "other", "other", "modules"]
+    kinds = ["steps", "stream", "hlo_ops", "hlo_ops", "async", "exposed", "other", "other", "modules"]
     assert [device_kind(name) for name in names] == kinds
     assert [host_kind(name) for name in ("python3", "tf_data_iterator", "my python", "")] == [
         "python", "tf_data", "thread", "thread",

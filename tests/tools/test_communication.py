@@ -238,6 +238,19 @@ def test_a_run_without_traffic_says_why() -> None:
     assert TOOL.badge(quiet) == ""
 
 
+def test_links_name_the_lines_that_the_timeline_has(session: Session) -> None:
+    comm = joined(session)
+    texts = {
+        (kind, traffic): verdict(replace(exposed(comm, 1.0, traffic), pod=replace(comm.pod, kind=kind)))
+        .next[0]
+        .text
+        for kind in ("TPU", "GPU", "CPU")
+        for traffic in (Traffic.DEVICES, Traffic.HOST)
+    }
+    with_lines = {key for key, text in texts.items() if text.endswith(", on the lines Exposed communication")}
+    assert with_lines == {("TPU", Traffic.DEVICES), ("TPU", Traffic.HOST), ("GPU", Traffic.DEVICES)}
+
+
 def test_the_menu_shows_the_share(session: Session) -> None:
     TOOL.run(session, None, {})
     assert TOOL.available(session)

@@ -21,7 +21,7 @@ from tb_tpuprof.native import lanes
 
 Int64s = npt.NDArray[np.int64]
 COMPUTE, HIDDEN, PARTLY, EXPOSED, TOTAL = "compute", "hidden", "partly", "exposed", "total"
-MOST_RUNS = 1_500
+MOST_RUNS, MOST_CUTS = 1_500, 10_000
 _FINEST = 2_000  # of the step: shorter gaps are not drawn
 _NO_LANE = -1
 
@@ -45,9 +45,13 @@ def picture(devices: Devices, core: int, step: int) -> Boxes:
     """A step of a device."""
     begin, total = int(devices.begin_ps[core, step]), int(devices.total_ps[core, step])
     device = devices.activities[core]
+    drawn, n_left_out = _longest(device, begin, begin + total)
+    runs = device.start_ps[drawn], device.end_ps[drawn]
     finest = max(total // _FINEST, 1)
     compute = _without_gaps((device.compute_start_ps, device.compute_end_ps), finest)
-    drawn, n_left_out = _longest(device, begin, begin + total)
+    while _n_cuts(runs, compute) > MOST_CUTS and finest < total:
+        finest *= 4
+        compute = _without_gaps(compute, finest)
     kept = Activity(
         device.start_ps[drawn], device.end_ps[drawn], device.op[drawn], device.event[drawn], *compute
     )
@@ -70,6 +74,12 @@ def _without_gaps(spans: tuple[Int64s, Int64s], finest: int) -> tuple[Int64s, In
     """Intervals joined where less than `finest` is between them."""
     start, end = union(spans[0], spans[1] + finest)
     return start, end - finest
+
+
+def _n_cuts(runs: tuple[Int64s, Int64s], compute: tuple[Int64s, Int64s]) -> int:
+    """The number of stretches of compute in all runs together."""
+    inside = np.searchsorted(compute[0], runs[1]) - np.searchsorted(compute[1], runs[0], side="right")
+    return int(inside.sum())
 
 
 def _longest(device: Activity, begin: int, end: int) -> tuple[npt.NDArray[np.intp], int]:

@@ -97,7 +97,7 @@ def _added_lines(trace: Trace) -> tuple[_AddedLine, ...]:
 def _exposed_line(trace: Trace, plane: int) -> _AddedLine:
     """The stretches in which data moves and nothing computes on the device."""
     marks = exposed_marks(trace, plane)
-    line = DerivedLine(plane, EXPOSED_LINE, "async")
+    line = DerivedLine(plane, EXPOSED_LINE, "exposed")
     return _AddedLine(line, marks.start_ps, marks.end_ps, marks.names, marks.event, lambda _box: [])
 
 

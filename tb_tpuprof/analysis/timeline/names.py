@@ -55,6 +55,7 @@ FAMILY_OF_KIND = {
     "launches": Family.RUNTIME,
     "pool": Family.RUNTIME,
     "overhead": Family.OTHER,
+    "exposed": Family.COLLECTIVE,
 }
 
 

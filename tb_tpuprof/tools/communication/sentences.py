@@ -103,7 +103,11 @@ def _wait(comm: Comm, costs: Costs) -> str:
 
 
 def _links(comm: Comm) -> tuple[NextStep, ...]:
-    look = NextStep("See it in the trace viewer, on the lines Exposed communication", "trace_viewer")
+    has_lines = comm.pod.kind == "TPU" or (
+        comm.pod.kind == "GPU" and any(one.op.traffic == Traffic.DEVICES for one in comm.ops)
+    )
+    lines = ", on the lines Exposed communication" if has_lines else ""
+    look = NextStep(f"See it in the trace viewer{lines}", "trace_viewer")
     waits = float(comm.waiting_ps.mean()) > _WORTH_A_WORD * float(comm.total_ps.mean())
     compare = (NextStep(f"Compare the {unit_word(comm)}s in the pod viewer", "pod_viewer"),) if waits else ()
     return (look, *compare)

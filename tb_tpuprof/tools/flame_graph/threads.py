@@ -15,7 +15,10 @@ from tb_tpuprof.trace.schema import STACK
 MAX_GROUPS = 400
 DEVICE_KINDS = ("hlo_ops", "stream")
 _NOT_STACKS = frozenset(
-    ("steps", "modules", "scope", "source", "launches", "overhead", "async", "counter", "ops")
+    (
+        *("steps", "modules", "scope", "source", "launches"),
+        *("overhead", "exposed", "async", "counter", "ops"),
+    )
 )
 _POOL = re.compile(r"[/_-]-?\d+$")
 

@@ -17,7 +17,7 @@ from playwright.sync_api import Locator, Page, expect
 from tb_tpuprof.capture.targets import Target
 from tests.browser.conftest import Server, start_tensorboard
 from tests.browser.walking import expect_state, expect_tool, frame_of, link, state_of
-from tests.capture.double import free_target, good, hanging, serving, status
+from tests.capture.double import continuously_profiled, free_target, good, hanging, serving, status
 from tests.free_port import free_port
 from tests.golden_files import demo_runs
 from tests.integration.jobs import python_with, running
@@ -136,6 +136,66 @@ def test_every_option_reaches_the_server_and_the_run_has_its_name(page: Page, se
     assert (options.host_tracer_level, options.device_tracer_level, options.python_tracer_level) == (3, 0, 1)
     assert options.start_timestamp_ns > 0
     expect(open_dialog(page).get_by_label("Run name")).to_have_value("")
+
+
+def test_device_settings_are_checked_and_sent(page: Page, server: Server) -> None:
+    page.goto(link(server.url))
+    with serving(good(0, XSPACE)) as (target, double):
+        open_dialog(page)
+        fill(page, target, duration_ms=50)
+        box = dialog(page)
+        settings = box.get_by_label("Device settings")
+        settings.fill("tpu_trace_mode=TRACE_COMPUTE\nnonsense")
+        box.get_by_label("Host names").fill("w0")
+        box.get_by_role("button", name="Capture").click()
+        expect(settings).to_have_attribute("aria-invalid", "true")
+        expect(box).to_contain_text("KEY=VALUE, the key at most")
+        assert not double.requests
+        settings.fill("tpu_trace_mode=TRACE_COMPUTE\nn=3\nyes=true")
+        box.get_by_role("button", name="Capture").click()
+        expect_tool(page, OVERVIEW)
+    sent = {one.key: one.value for one in double.requests[0].opts.advanced_configuration}
+    assert (sent["tpu_trace_mode"].string_value, sent["n"].int64_value, sent["yes"].bool_value) == (
+        "TRACE_COMPUTE",
+        3,
+        True,
+    )
+    run = server.logdir / "plugins" / "profile" / state_of(page)["run"]
+    assert [path.name for path in run.iterdir()] == ["w0.xplane.pb"]
+
+
+def test_continuous_profiling_is_started_saved_and_stopped(page: Page, server: Server) -> None:
+    page.goto(link(server.url))
+    lost = free_target()
+    with continuously_profiled(XSPACE) as (target, double):
+        box = open_dialog(page)
+        box.get_by_text("Continuously", exact=True).click()
+        expect(box.get_by_label("Duration")).to_have_count(0)
+        box.get_by_label("Targets").fill(f"{target}, {lost}")
+        box.get_by_text("Critical").click()
+        box.get_by_role("button", name="Start on 2 targets").click()
+        running = box.get_by_role("list", name="Profiled continuously").get_by_role("listitem")
+        expect(running).to_contain_text(f"{target}since ")
+        expect(box.get_by_role("alert")).to_contain_text(f"{lost} refused the connection.")
+        box.get_by_role("button", name="Save a snapshot of 1 target").click()
+        expect_tool(page, OVERVIEW)
+        expect(dialog(page)).to_have_count(0)
+        run = state_of(page)["run"]
+        assert run in runs_of(server)
+        page.reload()
+        expect_tool(page, OVERVIEW)
+        box = open_dialog(page)
+        box.get_by_label("Targets").fill(str(target))
+        expect(box.get_by_role("button", name="Save a snapshot", exact=True)).to_be_visible()
+        box.get_by_role("button", name="Stop", exact=True).click()
+        expect(box.get_by_role("button", name="Start", exact=True)).to_be_visible()
+        expect(box.get_by_role("list", name="Profiled continuously")).to_have_count(0)
+    assert [type(request).__name__ for request in double.requests] == [
+        "ProfileRequest",
+        "SnapshotRequest",
+        "StopRequest",
+    ]
+    assert double.requests[0].opts.host_tracer_level == 1
 
 
 def test_one_of_two_targets_fails_and_the_other_is_opened(page: Page, server: Server) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import pickle
 import shutil
 import socket
 import struct
@@ -19,6 +20,8 @@ from urllib.parse import quote
 
 from werkzeug.test import Client
 
+from tb_tpuprof.analysis.memory.heap import functions, places
+from tb_tpuprof.analysis.memory.heap_growth import growth
 from tb_tpuprof.capture.download import CallFailed, Download
 from tb_tpuprof.capture.headers import encoded
 from tb_tpuprof.capture.messages import message_class
@@ -27,6 +30,8 @@ from tb_tpuprof.encode import encode_columns, encode_json
 from tb_tpuprof.errors import ProfilerError
 from tb_tpuprof.ingest import open_trace
 from tb_tpuprof.ingest.arguments import all_arguments
+from tb_tpuprof.ingest.heap.pprof import read_pprof
+from tb_tpuprof.ingest.heap.torch_snapshot import read_torch_snapshot
 from tb_tpuprof.ingest.opening import trace_of_bytes
 from tb_tpuprof.ingest.storage import column_cache
 from tb_tpuprof.ingest.storage.files import file_state
@@ -34,6 +39,7 @@ from tb_tpuprof.serve.logdirs import Logdirs
 from tb_tpuprof.serve.routes import Routes
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import TOOLS, get_tool
+from tests.ingest.heap_files import SAMPLES, pprof, torch_snapshot
 from tests.ingest.other_files import OLD_TRACE
 from tests.ingest.riegeli_files import CODECS, RiegeliFile, simple_data, transposed_data
 from tests.ingest.saved_pages import PAGES
@@ -224,6 +230,29 @@ def _open_chunk(data: bytes) -> str:
     return REFUSED if trace.info.n_damaged else OPENED
 
 
+@cache
+def heaps() -> tuple[bytes, ...]:
+    """Snapshots of memory, unpacked: pprof, and pickles of several protocols."""
+    packed = sorted(ROOT.glob("tests/data/heap/*.prof"))
+    profiles = [gzip.decompress(path.read_bytes()) for path in packed]
+    pickles = [pickle.dumps(torch_snapshot(), protocol) for protocol in (2, 4)]
+    return (pprof(SAMPLES), *profiles, *pickles)
+
+
+def _heap(data: bytes) -> str:
+    """Read as its first byte says, and grouped."""
+    read = read_torch_snapshot if data.startswith(b"\x80") else read_pprof
+    try:
+        heap = read(data, "h")
+    except ProfilerError:
+        return REFUSED
+    if int(places(heap).size_bytes.sum()) != int(heap.size_bytes.sum()):
+        raise Unclean("places do not add up to the memory in use")
+    functions(heap)
+    growth(heap, heap)
+    return OPENED
+
+
 def _open_json(data: bytes) -> str:
     return _open(data, "h.trace.json")
 
@@ -383,4 +412,5 @@ SUBJECTS = (
     Subject("http2", http2_replies, _http2),
     Subject("cache", cache_files, _cache),
     Subject("request", requests, _request, cost=5),
+    Subject("heap", heaps, _heap),
 )

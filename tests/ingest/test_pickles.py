@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tb_tpuprof.ingest.heap import pickles
 from tb_tpuprof.ingest.heap.pickles import Unreadable, read_pickle
 
 PROTOCOLS = (2, 3, 4, 5)
@@ -131,6 +132,16 @@ def test_the_number_of_parts_is_bounded() -> None:
     assert read_pickle(data, n) == [[], [], []]
     with pytest.raises(Unreadable, match=f"more than {n - 1} parts"):
         read_pickle(data, n - 1)
+
+
+def test_the_number_of_parts_is_bounded_by_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = pickle.dumps([[], [], []], 2)
+    n = sum(1 for _ in pickletools.genops(data))
+    monkeypatch.setattr(pickles, "machine_memory", lambda: n * 128)
+    assert read_pickle(data) == [[], [], []]
+    monkeypatch.setattr(pickles, "machine_memory", lambda: n * 128 - 1)
+    with pytest.raises(Unreadable, match=f"more than {n - 1} parts"):
+        read_pickle(data)
 
 
 def test_the_position_is_that_of_the_opcode() -> None:

@@ -13,11 +13,13 @@ from pathlib import Path
 import pytest
 from werkzeug.test import Client
 
+from tb_tpuprof.analysis.overview.recording import Recording, recording
 from tb_tpuprof.capture.cancellation import Cancellation
 from tb_tpuprof.capture.client import Repository, monitor_once, profile_once
+from tb_tpuprof.capture.continuous import snapshot_options, start, stop
 from tb_tpuprof.capture.job import TargetProgress, capture
 from tb_tpuprof.capture.options import CaptureOptions
-from tb_tpuprof.capture.targets import Target
+from tb_tpuprof.capture.targets import Target, named_targets
 from tb_tpuprof.errors import CaptureFailed
 from tb_tpuprof.ingest.storage.writing import RunFolder, new_run
 from tb_tpuprof.serve.logdirs import Logdirs
@@ -104,6 +106,47 @@ def test_two_captures_of_one_process(job: Target, tmp_path: Path) -> None:
     assert first.file_sizes()
     assert ended.attempt > 1
     assert any("Another profile is running" in message for message in told)
+
+
+def test_continuous_profiling(job: Target, tmp_path: Path) -> None:
+    """Snapshots have the steps since the one before; refusals are those that the double imitates."""
+    take = snapshot_options(CaptureOptions())
+    (early,) = capture((job,), take, new_run(str(tmp_path), "early"))
+    assert (early.state, early.reason) == ("failed", "not_continuous")
+    assert [outcome.reason for outcome in stop((job,))] == ["not_continuous"]
+    assert [outcome.reason for outcome in start((job,), CaptureOptions(host_tracer_level=2))] == [""]
+    try:
+        assert [outcome.reason for outcome in start((job,), CaptureOptions())] == ["continuous"]
+        single = CaptureOptions(duration_ms=50, num_tracing_attempts=1)
+        assert capture((job,), single, new_run(str(tmp_path), "single"))[0].reason == "busy"
+        numbers = []
+        for name in ("one", "two"):
+            time.sleep(0.5)
+            folder = new_run(str(tmp_path), name)
+            (one,) = captured((job,), folder, take)
+            trace = Session(folder.path).trace(one.host)
+            numbers.append(trace.event_stats.ints("step_num").value)
+        assert len(numbers[0]) >= 5
+        assert len(numbers[1]) >= 5
+        assert numbers[0].max() <= numbers[1].min()
+    finally:
+        outcomes = stop((job,))
+    assert [outcome.reason for outcome in outcomes] == [""]
+    captured((job,), new_run(str(tmp_path), "after"), CaptureOptions(duration_ms=200))
+
+
+def test_settings_reach_the_profiler(job: Target, folder: RunFolder) -> None:
+    """The trace states the options that the profiler got."""
+    options = CaptureOptions(
+        duration_ms=200,
+        host_tracer_level=1,
+        configuration=(("text", "a=b"), ("yes", True), ("no", False), ("n", -5)),
+        host_traceme_filter_mask=5,
+    )
+    captured(named_targets((job,), ("chosen",), "p"), folder, options)
+    found = recording(Session(folder.path).outline("chosen"))
+    settings = (("n", "-5"), ("no", "false"), ("text", "a=b"), ("yes", "true"))
+    assert found == Recording(1, 1, 0, 200, 5, settings)
 
 
 def test_cancelling_frees_the_server(job: Target, tmp_path: Path) -> None:

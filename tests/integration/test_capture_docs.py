@@ -137,10 +137,13 @@ def test_a_keras_job_from_outside(tmp_path: Path) -> None:
 def test_a_tensorflow_and_a_jax_job_alone_together_and_watched(tmp_path: Path) -> None:
     tensorflow, port = started("tensorflow_server", tmp_path, "tensorflow")
     jax, jax_port = started("jax_server", tmp_path, "jax")
-    alone, both = tmp_path / "alone", tmp_path / "both"
+    alone, both, kept = tmp_path / "alone", tmp_path / "both", tmp_path / "kept"
+    kept.mkdir()
     alone.mkdir()
     both.mkdir()
     with jax:
+        for line in command_after("<!-- continuous -->").replace("9012", str(jax_port)).splitlines():
+            tpuprof(line, kept)
         watched = tpuprof(command_after("<!-- command: monitor -->").replace("9012", str(jax_port)), tmp_path)
         with tensorflow:
             tpuprof(command_after("<!-- run: tensorflow_server -->").replace("6009", str(port)), alone)
@@ -150,6 +153,8 @@ def test_a_tensorflow_and_a_jax_job_alone_together_and_watched(tmp_path: Path) -
             )
     (host,) = opened(alone).hosts
     check_steps(opened(alone).get(steps, host), "annotation")
+    (host,) = opened(kept).hosts
+    check_steps(opened(kept).get(steps, host), "annotation")
     session = opened(both)
     assert len(session.hosts) == 2
     for found in session.map(steps, session.hosts):
@@ -169,17 +174,19 @@ def test_flags_of_the_page_exist() -> None:
         if command[0] == "capture_tpu_profile":
             known = {flag.name for flag in capture_tpu_profile.FLAGS}
         else:
-            known = set(re.findall(r"--(\w+)", _help(main, command[0].split()[1])))
+            # Of a command with actions, the flags of the action count.
+            words = [command[0].split()[1], *re.findall(r"^(?:start|snapshot|stop)\b", command[1])]
+            known = set(re.findall(r"--(\w+)", _help(main, *words)))
         assert used <= known
 
 
-def _help(main: Any, subcommand: str) -> str:
+def _help(main: Any, *words: str) -> str:
     import io
     from contextlib import redirect_stdout
 
     text = io.StringIO()
     with redirect_stdout(text), pytest.raises(SystemExit):
-        main([subcommand, "--help"])
+        main([*words, "--help"])
     return text.getvalue()
 
 

@@ -11,7 +11,10 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-MAX_OPCODES = 20_000_000
+from tb_tpuprof.native.machine_memory import machine_memory
+
+MAX_OPCODES = 60_000_000  # of a snapshot with some million recorded allocations
+_MEMORY_PER_OPCODE = 128  # an empty dict takes 64 bytes, and its place in a list 8
 _MAX_INT_BYTES = 9
 _INT4, _UINT8, _DOUBLE = struct.Struct("<i"), struct.Struct("<Q"), struct.Struct(">d")
 _MARK = object()
@@ -28,8 +31,10 @@ class Unreadable(ValueError):
 
 
 def read_pickle(data: bytes, max_opcodes: int = MAX_OPCODES) -> Any:
-    """The value in a pickle of protocol 2 or later. Raises Unreadable."""
-    return _Machine(data).run(max_opcodes)
+    """The value in a pickle of protocol 2 or later. Raises Unreadable, also where the value might not fit
+    into the memory.
+    """
+    return _Machine(data).run(min(max_opcodes, machine_memory() // _MEMORY_PER_OPCODE))
 
 
 class _Machine:

@@ -15,11 +15,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.events.line_contexts import LineContexts, contexts_of
+from tb_tpuprof.analysis.events.line_contexts import LineContexts, contexts_of, nearest
+from tb_tpuprof.analysis.events.nesting import parents
 from tb_tpuprof.analysis.events.python_frames import frame_of
 from tb_tpuprof.analysis.events.stat_rows import first_ints
 from tb_tpuprof.analysis.hlo.work import ProgramCosts
 from tb_tpuprof.analysis.ops.metrics import OpMetrics
+from tb_tpuprof.analysis.pytorch.ties import backward_ties
 from tb_tpuprof.analysis.pytorch.work import shapes_text
 from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.trace import Trace
@@ -48,7 +50,9 @@ def input_shapes(trace: Trace) -> Details:
 
 
 def call_stacks(trace: Trace) -> Details:
-    """The Python functions around PyTorch's operators, the innermost first, as `model.py:12 forward`."""
+    """The Python functions around PyTorch's operators, the innermost first, as `model.py:12 forward`; of
+    those of the backward pass, the ones around the forward operator.
+    """
     recorded = trace.event_stats.texts("call_stack")
     if len(recorded.owner):
         return _details(trace, recorded.owner, recorded.value.astype(np.int64), str)
@@ -65,7 +69,20 @@ def call_stacks(trace: Trace) -> Details:
     empty = texts.get("", -1)
     found = row_of_context[contexts.context]
     code[rows] = np.where(found == empty, -1, found)
-    return _with_kernels(trace, code, tuple(texts))
+    return _with_kernels(trace, _with_backward(trace, code, rows), tuple(texts))
+
+
+def _with_backward(
+    trace: Trace, code: npt.NDArray[np.int32], rows: npt.NDArray[np.int32]
+) -> npt.NDArray[np.int32]:
+    """Operators (events) of the backward pass, which no function calls, get the code of the forward operator
+    that they are tied to.
+    """
+    tied, source = backward_ties(trace)
+    target = nearest(parents(trace), tied)[rows]
+    missing = np.flatnonzero((code[rows] < 0) & (target >= 0))
+    code[rows[missing]] = code[source[target[missing]]]
+    return code
 
 
 def _stacks(trace: Trace, contexts: LineContexts) -> list[str]:

@@ -286,9 +286,41 @@ def test_grouping_by_sizes_and_by_callers(tmp_path: Path) -> None:
         assert stats.host.busy_ps == op_stats(trace).host.busy_ps
 
 
+def test_backward_operators_have_the_callers_of_their_forward_operator(tmp_path: Path) -> None:
+    thread = {"pid": 100, "tid": 200}
+
+    def arrow(phase: str, ts: float, where: dict[str, int]) -> Event:
+        return {"ph": phase, "cat": "fwdbwd", "name": "fwdbwd", "id": 7, "ts": ts, "bp": "e", **where}
+
+    listed = [
+        *events(),
+        arrow("s", 13, HOST),  # in aten::addmm
+        x("cpu_op", "AddmmBackward0", 180, 20, thread),
+        arrow("f", 181, thread),
+        x("cpu_op", "aten::mm", 185, 10, thread),
+        x("cuda_runtime", "cudaLaunchKernel", 187, 1, thread, correlation=40),
+        x("cpu_op", "aten::mul", 230, 10, thread),  # outside of it
+        kernel("gemm", 256, 6, 40),
+    ]
+    by_stack = op_stats_by_stack(opened(tmp_path, whole(listed)))
+    device = {
+        key: time // 10**6
+        for key, time in zip(
+            zip(by_stack.device.name, by_stack.device.details, strict=True),
+            by_stack.device.self_ps.tolist(),
+            strict=True,
+        )
+    }
+    assert device["aten::mm", "model.py:12 forward;train.py:10 step"] == 6
+    assert device["aten::mm", "train.py:10 step"] == 48
+    host = set(zip(by_stack.host.name, by_stack.host.details, strict=True))
+    assert ("aten::mul", "") in host
+
+
 def test_recorded_call_stacks_of_old_files(tmp_path: Path) -> None:
     listed = events()
-    listed[4]["args"]["Call stack"] = "old.py(3): call;main.py(1): run"
+    (addmm,) = [e for e in listed if e["name"] == "aten::addmm"]
+    addmm["args"]["Call stack"] = "old.py(3): call;main.py(1): run"
     by_stack = op_stats_by_stack(opened(tmp_path, whole(listed)))
     assert dict(zip(by_stack.device.name, by_stack.device.details, strict=True))["aten::addmm"] == (
         "old.py(3): call;main.py(1): run"

@@ -26,6 +26,7 @@ from tb_tpuprof.analysis.flame.module_memory import Bytes, memory_by_key
 from tb_tpuprof.analysis.flame.nodes import Branch, Node, nodes_of_branches
 from tb_tpuprof.analysis.flame.stacks import Windows
 from tb_tpuprof.analysis.memory.events import has_memory_events
+from tb_tpuprof.analysis.pytorch.ties import backward_ties
 from tb_tpuprof.analysis.steps.launches import kernel_launches
 from tb_tpuprof.native import contexts
 from tb_tpuprof.trace.trace import Trace
@@ -35,7 +36,6 @@ Int32s = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
 PHASES = ("forward", "backward", "optimizer")
 MODULE, OPTIMIZER, BACKWARD = "nn.Module: ", "Optimizer.step#", "autograd::engine::evaluate_function"
-_FLOW = "fwdbwd"
 _OUTSIDE = "(outside of modules)"
 MAX_LAYERS = 100
 
@@ -165,7 +165,7 @@ def _phases(trace: Trace, found: Modules, launch: Int64s) -> tuple[Int64s, Int64
     """
     parent = parents(trace)
     in_optimizer = nearest(parent, _named(trace, OPTIMIZER))[launch] >= 0
-    tied, source = _ties(trace)
+    tied, source = backward_ties(trace)
     target = nearest(parent, tied)[launch]
     is_backward = (nearest(parent, _named(trace, BACKWARD))[launch] >= 0) | (target >= 0)
     path = found.path_of[launch].astype(np.int64)
@@ -173,16 +173,3 @@ def _phases(trace: Trace, found: Modules, launch: Int64s) -> tuple[Int64s, Int64
     path[by_tie] = found.path_of[source[target[by_tie]]]
     path[in_optimizer] = -1
     return np.where(in_optimizer, 2, np.where(is_backward, 1, 0)).astype(np.int64), path
-
-
-def _ties(trace: Trace) -> tuple[Bools, Int64s]:
-    """Whether each event is the backward operation of another, and of which."""
-    tied, source = np.zeros(trace.n_events, np.bool_), np.full(trace.n_events, -1, np.int64)
-    kinds = np.unique(trace.flows["kind"])
-    named = [kind for kind in kinds.tolist() if kind >= 0 and trace.strings.get(kind) == _FLOW]
-    names = [name for name in np.unique(trace.flows["name"]).tolist() if trace.strings.get(name) == _FLOW]
-    rows = np.flatnonzero(np.isin(trace.flows["kind"], named) | np.isin(trace.flows["name"], names))
-    target = trace.flows["to_event"][rows]
-    tied[target] = True
-    source[target] = trace.flows["from_event"][rows]
-    return tied, source

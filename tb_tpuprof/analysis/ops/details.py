@@ -15,11 +15,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.events.line_contexts import LineContexts, contexts_of
+from tb_tpuprof.analysis.events.line_contexts import LineContexts, contexts_of, nearest
+from tb_tpuprof.analysis.events.nesting import parents
 from tb_tpuprof.analysis.events.python_frames import frame_of
 from tb_tpuprof.analysis.events.stat_rows import first_ints
 from tb_tpuprof.analysis.hlo.work import ProgramCosts
 from tb_tpuprof.analysis.ops.metrics import OpMetrics
+from tb_tpuprof.analysis.pytorch.ties import backward_ties
 from tb_tpuprof.analysis.pytorch.work import shapes_text
 from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.trace import Trace
@@ -43,29 +45,38 @@ class Details:
 
 def input_shapes(trace: Trace) -> Details:
     """The sizes of the inputs of PyTorch's operators."""
-    stats = trace.event_stats.texts("op_inputs")
-    return _details(trace, stats.owner, stats.value.astype(np.int64), shapes_text)
+    return _with_kernels(trace, *_recorded(trace, "op_inputs", shapes_text))
 
 
 def call_stacks(trace: Trace) -> Details:
-    """The Python functions around PyTorch's operators, the innermost first, as `model.py:12 forward`."""
-    recorded = trace.event_stats.texts("call_stack")
-    if len(recorded.owner):
-        return _details(trace, recorded.owner, recorded.value.astype(np.int64), str)
+    """The Python functions around PyTorch's operators, the innermost first, as `model.py:12 forward`; of
+    those of the backward pass, the ones around the forward operator.
+    """
     rows = trace.event_stats.texts("tf_op").owner
     rows = np.setdiff1d(rows, trace.event_stats.ints("launched_by").owner)
     if not len(rows):
         return Details(np.full(trace.n_events, -1, np.int32), ())
-    contexts = contexts_of(trace, rows.astype(np.int64))
-    code = np.full(trace.n_events, -1, np.int32)
-    texts: dict[str, int] = {}
-    row_of_context = np.array(
-        [texts.setdefault(text, len(texts)) for text in _stacks(trace, contexts)], np.int32
-    )
-    empty = texts.get("", -1)
-    found = row_of_context[contexts.context]
-    code[rows] = np.where(found == empty, -1, found)
-    return _with_kernels(trace, code, tuple(texts))
+    if trace.event_stats.has("call_stack"):
+        code, texts = _recorded(trace, "call_stack", str)
+    else:
+        contexts = contexts_of(trace, rows.astype(np.int64))
+        row, texts = _numbered(_stacks(trace, contexts))
+        code = np.full(trace.n_events, -1, np.int32)
+        code[rows] = row[contexts.context]
+    return _with_kernels(trace, _with_backward(trace, code, rows), texts)
+
+
+def _with_backward(
+    trace: Trace, code: npt.NDArray[np.int32], rows: npt.NDArray[np.int32]
+) -> npt.NDArray[np.int32]:
+    """Operators (events) of the backward pass, which no function calls, get the code of the forward operator
+    that they are tied to.
+    """
+    tied, source = backward_ties(trace)
+    target = nearest(parents(trace), tied)[rows]
+    missing = np.flatnonzero((code[rows] < 0) & (target >= 0))
+    code[rows[missing]] = code[source[target[missing]]]
+    return code
 
 
 def _stacks(trace: Trace, contexts: LineContexts) -> list[str]:
@@ -79,20 +90,23 @@ def _stacks(trace: Trace, contexts: LineContexts) -> list[str]:
     return [BETWEEN.join(stack) for stack in stacks]
 
 
-def _details(
-    trace: Trace, owner: npt.NDArray[np.int32], value: Int64s, text_of: Callable[[str], str]
-) -> Details:
-    """Details of the operators that have a stat, from its texts."""
-    distinct, position = np.unique(value, return_inverse=True)
-    texts: dict[str, int] = {}
-    row = np.array(
-        [texts.setdefault(text_of(trace.strings.get(i)), len(texts)) for i in distinct.tolist()], np.int32
-    )
-    empty = texts.get("", -1)
+def _recorded(
+    trace: Trace, stat: str, text_of: Callable[[str], str]
+) -> tuple[npt.NDArray[np.int32], tuple[str, ...]]:
+    """The code of each event and the texts, from the texts of a stat."""
+    values = trace.event_stats.texts(stat)
+    distinct, position = np.unique(values.value.astype(np.int64), return_inverse=True)
+    row, texts = _numbered([text_of(trace.strings.get(i)) for i in distinct.tolist()])
     code = np.full(trace.n_events, -1, np.int32)
-    if len(distinct):
-        code[owner] = np.where(row == empty, -1, row)[position.reshape(-1)]
-    return _with_kernels(trace, code, tuple(texts))
+    code[values.owner] = row[position.reshape(-1)]
+    return code, texts
+
+
+def _numbered(texts: list[str]) -> tuple[npt.NDArray[np.int32], tuple[str, ...]]:
+    """The code of each text, -1 of empty ones, and the distinct texts."""
+    codes: dict[str, int] = {}
+    row = [codes.setdefault(text, len(codes)) if text else -1 for text in texts]
+    return np.array(row, np.int32), tuple(codes)
 
 
 def _with_kernels(trace: Trace, code: npt.NDArray[np.int32], texts: tuple[str, ...]) -> Details:

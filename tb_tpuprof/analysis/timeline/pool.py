@@ -101,7 +101,7 @@ def _outside(region: Int64s, owner: Int64s) -> Int64s:
     is_region = (owner >= 0) & (place < len(region))
     is_region[is_region] = region[place[is_region]] == owner[is_region]
     after = np.where(is_region, place, -1)  # the region that recorded it
-    result = owner.copy()
+    result: Int64s = owner.copy()
     for _ in range(_MOST_HOPS):
         chained = np.flatnonzero(after >= 0)
         if not len(chained):

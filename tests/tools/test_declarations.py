@@ -298,6 +298,8 @@ REQUIRED = {
     "trace_viewer/event": {"event"},
     "trace_viewer/neighbour": {"event"},
     "trace_viewer/chain": {"event"},
+    "trace_viewer/dependencies": {"event"},
+    "tpu_compatibility/node": {"node"},
     "trace_viewer/compare": {"a_start_ps", "a_end_ps", "b_start_ps", "b_end_ps"},
     "flame_graph/function": {"function"},
     "op_profile/op": {"op"},

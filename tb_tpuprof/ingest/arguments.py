@@ -21,6 +21,7 @@ from tb_tpuprof.ingest.chrome.trace_events import trace_event_arguments
 from tb_tpuprof.ingest.opening import open_trace, trace_of_bytes
 from tb_tpuprof.ingest.storage.files import file_state, read_file
 from tb_tpuprof.ingest.storage.json_source import END_POSITION, JsonSource, shown
+from tb_tpuprof.ingest.storage.riegeli_source import RiegeliSource
 from tb_tpuprof.ingest.storage.source import (
     BytesSource,
     FileSource,
@@ -89,7 +90,7 @@ def names_of(trace: Trace) -> list[str]:
 def _used_names(trace: Trace) -> set[str]:
     """Names among the stats of an XSpace that some event, found in a sample, has."""
     cold = set(_cold_names(trace))
-    if isinstance(trace.source, PackedSource):  # reading single events would unpack the file for each
+    if isinstance(trace.source, (PackedSource, RiegeliSource)):  # reading single events would unpack much
         return set(_of_xspace(trace, frozenset(cold)).names()) if cold else cold
     with_stats = np.flatnonzero(trace.events["position"] > 0)
     sample = with_stats[:: max(len(with_stats) // _SAMPLE, 1)].tolist()

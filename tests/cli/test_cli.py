@@ -134,6 +134,14 @@ def test_a_stream_is_listed_and_shown_like_any_trace(
         shown.append(json.loads(capsys.readouterr().out)["scalars"])
     assert shown[0] == shown[1] == shown[2]
     assert shown[0]["n_steps"]["value"] > 10
+    exported = []
+    for run in ("stream", "merged"):
+        file = tmp_path / f"{run}.trace.json.gz"
+        folder = str(tmp_path / "plugins" / "profile" / run)
+        assert main(["show", "trace_viewer", folder, "--format", "trace", "-o", str(file)]) == 0
+        exported.append(json.loads(gzip.decompress(file.read_bytes()))["traceEvents"])
+    assert exported[0] == exported[1]
+    assert sum("_src" in event.get("args", {}) for event in exported[0]) > 100
 
 
 def test_a_run_is_no_log_directory(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:

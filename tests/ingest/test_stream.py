@@ -383,6 +383,33 @@ def test_all_arguments_of_all_events() -> None:
     assert len(table.owner) == expected > 0
 
 
+def test_names_of_stats_are_those_of_the_record(tmp_path: Path) -> None:
+    """Two records of one chunk, and two planes of one record, use an id for unlike stats."""
+    spaces = []
+    for names in ((b"alpha", b"beta"), (b"beta", b"gamma")):
+        space = xspace_class()()
+        for plane_name, name in zip((b"/host:CPU", b"/device:GPU:0"), names, strict=True):
+            plane = space.planes.add(name=plane_name)
+            plane.stat_metadata.add(key=1, value={"name": name})
+            plane.stat_metadata.add(key=2, value={"name": b"text of " + name})
+            event = plane.lines.add(id=1).events.add(duration_ps=1)
+            event.stats.add(metadata_id=1, ref_value=2)
+            event.stats.add(metadata_id=3, int64_value=5)
+        spaces.append(space.SerializeToString())
+    path = tmp_path / "host.xplane.riegeli"
+    path.write_bytes(RiegeliFile().records(spaces).closed())
+    trace = open_trace(str(path))
+    for _ in range(2):  # looked up, then remembered
+        told = [trace.source.event_stats(trace, event)[0] for event in range(4)]
+        assert told == [
+            ("alpha", "text of alpha"),
+            ("beta", "text of beta"),
+            ("beta", "text of beta"),
+            ("gamma", "text of gamma"),
+        ]
+    assert trace.source.event_stats(trace, 3)[1] == ("(stat 3)", 5)
+
+
 @IN_FILE
 def test_columns_kept_on_disk_are_the_same(tmp_path: Path) -> None:
     path = written(THREE, tmp_path)

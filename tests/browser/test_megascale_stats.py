@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+
 from playwright.sync_api import Page, expect
 
 from tb_tpuprof.tools import get_tool
@@ -36,6 +39,11 @@ def test_queries_can_be_copied_with_their_questions(page: Page, server: Server) 
     expect(section.locator("summary")).to_have_text([query.question for query in QUERIES])
     section.get_by_text(QUERIES[1].question).click()
     expect(section.locator("details[open] pre")).to_contain_text("ORDER BY s.dur DESC LIMIT 50")
+    with page.expect_download() as saving:
+        section.get_by_role("button", name="Save for Perfetto").click()
+    assert saving.value.suggested_filename == "dcn_run_dcn.trace.json.gz"
+    written = json.loads(gzip.decompress(saving.value.path().read_bytes()))
+    assert sum(event["ph"] == "X" for event in written["traceEvents"]) == 9
 
 
 def test_a_run_on_one_slice_says_so(page: Page, server: Server) -> None:

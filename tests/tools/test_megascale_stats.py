@@ -239,3 +239,14 @@ def test_the_first_receive_after_a_send_ends_the_transfer(tmp_path: Path) -> Non
     assert (first["count"], first["stall_ps"], first["slack_ps"]) == (1, 30 * US, 30 * US)
     assert (anew["count"], anew["stall_ps"], anew["slack_ps"]) == (1, 60 * US, 40 * US)
     assert anew["observed_ps"] == 100 * US
+
+
+def test_a_host_that_transfers_nothing_has_no_costliest_rendezvous(tmp_path: Path) -> None:
+    hosts = {"a": dcn_host(ALL, [ALONE]), "b": tpu_xspace(TpuJob())}
+    page = TOOL.run(Session(str(write_run(tmp_path / "run", hosts)), cache=False), None, {})
+    rows = table(page, "hosts")
+    assert (rows["host"], rows["worst"], rows["count"]) == (["a", "b"], ["all-reduce.1", None], [1, 0])
+    assert rows["stall_fraction"][0] == pytest.approx(60 / 340)
+    assert np.isnan(float(str(rows["stall_fraction"][1])))
+    # Its cores make no transfers, so they do not dilute the share.
+    assert page.scalars["stall_fraction"].value == pytest.approx(60 / 340)

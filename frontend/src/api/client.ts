@@ -36,7 +36,7 @@ export interface DataQuery {
 }
 
 /** The downloads that tools offer. */
-export type FileFormat = 'csv' | 'trace' | 'events' | 'speedscope' | 'collapsed';
+export type FileFormat = 'csv' | 'trace' | 'events' | 'speedscope' | 'collapsed' | 'perfetto';
 
 const CACHE_ENTRIES = 40;
 const cache = new Map<string, unknown>();

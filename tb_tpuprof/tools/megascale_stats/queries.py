@@ -1,4 +1,4 @@
-"""Queries for Perfetto over the file that the page exports: each answers one question.
+"""Queries for Perfetto over the file that the page saves: each answers one question.
 
 They use tables and functions of PerfettoSQL's prelude (`slice`, `thread_track`, `thread`, `process`,
 `counter`, `EXTRACT_ARG`). In the file a process is a core, a thread is a rendezvous, and a slice a transfer

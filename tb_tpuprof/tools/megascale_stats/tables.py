@@ -175,7 +175,7 @@ QUERIES_TABLE = TableSpec(
     "Queries for Perfetto",
     (
         text("question", "Question", "What the query answers"),
-        text("sql", "Query", "PerfettoSQL for the file that the page exports for Perfetto"),
+        text("sql", "Query", "PerfettoSQL for the file that the page saves"),
     ),
     "A row for each query; the same for all runs",
 )

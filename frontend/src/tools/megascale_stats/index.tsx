@@ -5,12 +5,5 @@ import type { ToolProps } from '../tool';
 import { MegascaleView } from './view';
 
 export function MegascaleStats(props: ToolProps): VNode {
-  return (
-    <PayloadPage
-      {...props}
-      content={(payload) => (
-        <MegascaleView payload={payload} params={props.params} setParams={props.setParams} />
-      )}
-    />
-  );
+  return <PayloadPage {...props} content={(payload) => <MegascaleView {...props} payload={payload} />} />;
 }

@@ -1,10 +1,13 @@
 /** Numbers, the stall of each rendezvous and host by operation, tables, and queries for Perfetto. */
 import type { VNode } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
+import { fetchFile } from '../../api/client';
 import { readIfAny, readTable, readTiles } from '../../api/declared';
 import type { Payload, Table as PayloadTable } from '../../api/types';
+import { saveBlob } from '../../base/clipboard';
 import { plural } from '../../base/units';
 import { canOpen } from '../../state/catalog';
+import { asApiError } from '../../state/payload';
 import { openTool } from '../../state/selection';
 import { CodeBlock } from '../../widgets/code_block';
 import { StepChart } from '../../widgets/step_chart';
@@ -71,11 +74,39 @@ function Plain({ table, onRow }: { table: PayloadTable; onRow?: (row: number) =>
   );
 }
 
-function Queries({ payload }: { payload: Payload }): VNode {
+/** Saves all transfers as a file for Perfetto; what goes wrong is said next to the button. */
+function SaveFile({ run, hosts, info }: ToolProps): VNode {
+  const [state, setState] = useState('');
+  const save = async (): Promise<void> => {
+    setState('Making the file…');
+    try {
+      const blob = await fetchFile({ tool: info.name, run, hosts, params: {} }, 'perfetto');
+      saveBlob(blob, `${run.replace(/[^\w.-]+/g, '_')}_dcn.trace.json.gz`);
+      setState('');
+    } catch (error) {
+      const { message, remedy } = asApiError(error);
+      setState(`${message} ${remedy}`);
+    }
+  };
+  return (
+    <>
+      {state && <span role="status">{state}</span>}{' '}
+      <button type="button" class="button small" onClick={() => void save()}>
+        Save for Perfetto
+      </button>
+    </>
+  );
+}
+
+function Queries({ payload, ...props }: { payload: Payload } & ToolProps): VNode {
   const rows = useMemo(() => readTable(payload, TABLES.queries), [payload]);
   const [question, sql] = [rows.text('question'), rows.text('sql')];
   return (
-    <Section title={rows.table.title} note="for the file that Export writes for Perfetto">
+    <Section
+      title={rows.table.title}
+      note="for ui.perfetto.dev, with the file of all transfers"
+      end={<SaveFile {...props} />}
+    >
       {Array.from({ length: rows.length }, (_, row) => (
         <details key={row}>
           <summary>{question(row)}</summary>
@@ -86,7 +117,8 @@ function Queries({ payload }: { payload: Payload }): VNode {
   );
 }
 
-export function MegascaleView({ payload, params, setParams }: { payload: Payload } & ViewProps): VNode {
+export function MegascaleView({ payload, ...props }: { payload: Payload } & ToolProps): VNode {
+  const { params, setParams } = props;
   const rendezvous = useMemo(() => readTable(payload, TABLES.rendezvous), [payload]);
   const hosts = useMemo(() => readTable(payload, TABLES.hosts), [payload]);
   const slices = useMemo(() => readIfAny(payload, TABLES.slices), [payload]);
@@ -140,7 +172,7 @@ export function MegascaleView({ payload, params, setParams }: { payload: Payload
         onRow={(row) => openTool('trace_viewer', { hosts: hosts.text('host')(row) })}
       />
       {slices && <Plain table={slices.table} />}
-      <Queries payload={payload} />
+      <Queries {...props} payload={payload} />
     </>
   );
 }

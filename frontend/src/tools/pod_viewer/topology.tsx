@@ -9,7 +9,7 @@ import { isDark } from '../../base/theme';
 import { useWidth } from '../../widgets/size';
 import { coreAt, layoutOf, type Core, type Link, type Slice } from './model';
 import { cellRects, MARGIN_PX, paintCells, ramp, type Placed } from './pixels';
-import { drawAround, drawNames, drawRoute } from './torus_drawing';
+import { drawAround, drawNames, drawPath, drawRoute } from './torus_drawing';
 import { MOST_CELL_PX, torusLayout } from './torus';
 
 const MAX_HEIGHT_PX = 420;
@@ -96,25 +96,11 @@ function framed(element: HTMLCanvasElement | null, layout: Placed): Picture | nu
 function drawLinks(context: CanvasRenderingContext2D, layout: Placed, props: MapProps): void {
   const { links, focus, cores, slice, channel } = props;
   if (channel) drawRoute(context, layout, slice, cores, channel);
-  const middle = (core: number): [number, number] => [
-    MARGIN_PX + ((layout.x[core] as number) + 0.5) * layout.cell,
-    MARGIN_PX + ((layout.y[core] as number) + 0.5) * layout.cell,
-  ];
   context.lineWidth = 1.5;
-  for (const { source, target } of links) {
+  for (const link of links) {
+    const { source, target } = link;
     if ((source !== focus && target !== focus) || source < 0 || target < 0) continue;
-    context.strokeStyle = context.fillStyle = tokenColor(source === focus ? '--accent' : '--bad');
-    const [[x0, y0], [x1, y1]] = [middle(source), middle(target)];
-    context.beginPath();
-    context.moveTo(x0, y0);
-    context.lineTo(x1, y1);
-    context.stroke();
-    const angle = Math.atan2(y1 - y0, x1 - x0);
-    context.beginPath();
-    context.moveTo(x1, y1);
-    for (const turn of [2.7, -2.7])
-      context.lineTo(x1 + 8 * Math.cos(angle + turn), y1 + 8 * Math.sin(angle + turn));
-    context.fill();
+    drawPath(context, layout, slice, cores, link, source === focus ? '--accent' : '--bad');
   }
 }
 

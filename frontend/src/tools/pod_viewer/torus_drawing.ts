@@ -84,37 +84,44 @@ function drawOnBackground(context: CanvasRenderingContext2D, text: string, x: nu
   context.fillText(text, x, y);
 }
 
-/** The link of a channel with an arrow at its end; dashed if it is more than one link. */
+/** The link of a channel with both of its ends. */
 export function drawRoute(
   context: CanvasRenderingContext2D,
   layout: Placed,
   slice: Slice | null,
   cores: readonly Core[],
-  { source, target }: Link,
+  channel: Link,
 ): void {
-  const [from, to] = [cores[source], cores[target]];
-  if (!from || !to) return;
-  context.strokeStyle = context.fillStyle = tokenColor('--accent');
+  context.strokeStyle = tokenColor('--accent');
   context.lineWidth = 2;
-  for (const core of [source, target])
-    context.strokeRect(
-      ...onPage(layout, [layout.x[core] as number, layout.y[core] as number]),
-      layout.cell - 1,
-      layout.cell - 1,
-    );
+  for (const core of [channel.source, channel.target])
+    if (cores[core])
+      context.strokeRect(
+        ...onPage(layout, [layout.x[core] as number, layout.y[core] as number]),
+        layout.cell - 1,
+        layout.cell - 1,
+      );
+  drawPath(context, layout, slice, cores, channel);
+}
+
+/** A link with an arrow at its end, in the accent's color; dashed if it is more than one link of the slice. */
+export function drawPath(
+  context: CanvasRenderingContext2D,
+  layout: Placed,
+  slice: Slice | null,
+  cores: readonly Core[],
+  { source, target }: Link,
+  token = '--accent',
+): void {
+  const [from, to] = [cores[source]?.place, cores[target]?.place];
   const route =
-    layout.torus && slice && from.place && to.place
-      ? routeOf(layout.torus, slice, from.place, to.place)
-      : {
-          points: [source, target].map((core): [number, number] => [
-            (layout.x[core] as number) + 0.5,
-            (layout.y[core] as number) + 0.5,
-          ]),
-          isGuess: true,
-        };
+    layout.torus && slice && from && to
+      ? routeOf(layout.torus, slice, from, to)
+      : { points: [middleOf(layout, source), middleOf(layout, target)], isGuess: !!slice };
   const points = route.points.map((point) => onPage(layout, point));
   const [before, last] = [points.at(-2), points.at(-1)];
   if (!before || !last) return;
+  context.strokeStyle = context.fillStyle = tokenColor(token);
   context.setLineDash(route.isGuess ? [5, 3] : []);
   context.lineJoin = 'round';
   context.beginPath();
@@ -127,4 +134,8 @@ export function drawRoute(
   for (const turn of [2.7, -2.7])
     context.lineTo(last[0] + ARROW_PX * Math.cos(angle + turn), last[1] + ARROW_PX * Math.sin(angle + turn));
   context.fill();
+}
+
+function middleOf(layout: Placed, core: number): [number, number] {
+  return [(layout.x[core] ?? 0) + 0.5, (layout.y[core] ?? 0) + 0.5];
 }

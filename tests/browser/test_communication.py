@@ -44,7 +44,8 @@ def test_an_operation_leads_to_the_trace_viewer(page: Page, server: Server) -> N
     table = frame_of(page).get_by_role("grid", name="Operations that move data")
     table.get_by_role("row").nth(1).click()
     expect_tool(page, "Trace viewer")
-    expect_state(page, q="all-reduce")
+    expect_state(page, q=r'name~"^%?all-reduce(-start|-done)?\.41(\s|$)"')
+    expect(frame_of(page).locator("body")).to_contain_text("24 ")
 
 
 def test_it_scrolls_only_downwards(page: Page, server: Server) -> None:

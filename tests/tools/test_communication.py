@@ -1,5 +1,5 @@
-"""The communication page on a TPU job drawn by hand (`synthetic_comm.py`), on GPUs and on ranks: every number from
-the drawing.
+"""The communication page on a TPU job drawn by hand (`synthetic_comm.py`), on GPUs and on ranks: every number
+from the drawing.
 """
 
 from __future__ import annotations
@@ -156,7 +156,8 @@ def test_the_verdict_says_what_hiding_saves_at_most(page: Payload) -> None:
         "On 1 of 4 cores, data moves for longer than the compute that could hide it.",
         "Of the 260 µs, 102 µs is waiting, mostly for `h1 TPU:1`, which hiding does not remove.",
     )
-    assert [(step.tool, step.params) for step in answer.next] == [("trace_viewer", {}), ("pod_viewer", {})]
+    shown = {"hosts": "h0", "start_ps": str(3000 * US), "end_ps": str(4000 * US)}  # the step that is drawn
+    assert [(step.tool, step.params) for step in answer.next] == [("trace_viewer", shown), ("pod_viewer", {})]
     assert scalar(page, "gain_fraction") <= scalar(page, "exposed_communication_fraction")
     assert page.tiles == ("exposed_ps", "hidden_fraction", "best_step_ps", "wait_ps", "bus_bytes_per_s")
 
@@ -214,6 +215,7 @@ def test_without_steps_the_capture_counts(whole: Session) -> None:
     assert page.scalars["best_step_ps"].title == "Capture if fully hidden"
     assert page.verdict is not None
     assert "of the capture; hiding it fully" in page.verdict.text
+    assert page.verdict.next[0].params == {}
     assert table(TOOL.run(whole, None, {}, "step"), "boxes")["lane"]
     assert [diagnostic.severity for diagnostic in page.diagnostics] == ["info"]
 

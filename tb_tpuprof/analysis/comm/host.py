@@ -60,14 +60,16 @@ class CommHost:
     """The communication of one host. Arrays are int64[devices, steps] in ps, `exposed_ps` and `hidden_ps`
     also by Traffic.
 
-    Of `total_ps`, the device computes for `compute_ps`, during which `hidden_ps` are hidden; `exposed_ps` are
-    not. `partly_ps`: of `hidden_ps`, that of runs with an exposed part, too. `n_runs`: by operation, runs in
-    the whole trace that compute covers for at least 90%, for less, and for at most 10%, int64[ops, 3].
+    Steps begin at `begin_ps`. Of `total_ps`, the device computes for `compute_ps`, during which `hidden_ps`
+    are hidden; `exposed_ps` are not. `partly_ps`: of `hidden_ps`, that of runs with an exposed part, too.
+    `n_runs`: by operation, runs in the whole trace that compute covers for at least 90%, for less, and for at
+    most 10%, int64[ops, 3].
     """
 
     pod: PodHost
     cores: tuple[PodCore, ...]
     ops: tuple[CommOp, ...]
+    begin_ps: Int64s
     total_ps: Int64s
     compute_ps: Int64s
     hidden_ps: Int64s
@@ -135,9 +137,18 @@ def comm_host(trace: Trace) -> CommHost:
         kind = np.where(share >= HIDDEN_FROM, 0, np.where(share > EXPOSED_TO, 1, 2))
         np.add.at(n_runs, (device.op, kind), 1)
     return CommHost(
-        pod_host(trace), devices.cores, devices.ops, devices.total_ps, compute, hidden, partly, exposed,
-        _joined(parts), n_runs,
-    )  # fmt: skip
+        pod_host(trace),
+        devices.cores,
+        devices.ops,
+        devices.begin_ps,
+        devices.total_ps,
+        compute,
+        hidden,
+        partly,
+        exposed,
+        _joined(parts),
+        n_runs,
+    )
 
 
 def _rows_of(core: int, op: Int64s, times: Exposure, n_ops: int) -> CommRows:

@@ -73,7 +73,8 @@ class OpTimes:
 @dataclass(frozen=True)
 class Comm:
     """The communication of a run. Arrays are int64[devices, steps] in ps; `hidden_ps`, `partly_ps` and
-    `exposed_ps` also by Traffic. `host_of[device]` is a row of `hosts`. `ops`: the most exposed first.
+    `exposed_ps` also by Traffic. `begin_ps`: on the host's own clock. `host_of[device]` is a row of `hosts`.
+    `ops`: the most exposed first.
     """
 
     pod: Pod
@@ -82,6 +83,7 @@ class Comm:
     cores: tuple[PodCore, ...]
     step_names: tuple[str, ...]
     rows_of_host: tuple[slice, ...]
+    begin_ps: Int64s
     total_ps: Int64s
     compute_ps: Int64s
     hidden_ps: Int64s
@@ -112,6 +114,18 @@ class Comm:
         free = self.compute_ps - self.hidden_ps.sum(axis=2)
         result: Floats = np.maximum(np.minimum(exposed, free), 0)
         return result
+
+    @property
+    def shown(self) -> tuple[int, int]:
+        """The device that is exposed most, and its step with the median of its exposed times."""
+        exposed = self.exposed_ps.sum(axis=2)
+        device = int(exposed.mean(axis=1).argmax())
+        return device, self.median_step(device)
+
+    def median_step(self, device: int) -> int:
+        """The step of a device with the median of its exposed times; of two the later one."""
+        exposed = self.exposed_ps[device].sum(axis=1)
+        return int(np.argsort(exposed, kind="stable")[len(exposed) // 2])
 
     @property
     def has_traffic(self) -> bool:
@@ -158,6 +172,7 @@ def join_comm(parts: Sequence[CommHost], correction_ns: Sequence[int] = ()) -> C
         tuple(core for part, _ in used for core in part.cores),
         common.steps.name[:n_steps],
         tuple(rows for _, rows in used),
+        stacked(lambda part: part.begin_ps),
         stacked(lambda part: part.total_ps),
         stacked(lambda part: part.compute_ps),
         stacked(lambda part: part.hidden_ps, N_TRAFFIC),

@@ -102,12 +102,22 @@ def _wait(comm: Comm, costs: Costs) -> str:
     )
 
 
+def _interval(comm: Comm) -> dict[str, str]:
+    """The step that the page draws, as the timeline's parameters; none for a whole capture."""
+    if is_whole(comm):
+        return {}
+    device, step = comm.shown
+    begin = int(comm.begin_ps[device, step])
+    end = begin + int(comm.total_ps[device, step])
+    return {"hosts": comm.hosts[int(comm.host_of[device])], "start_ps": str(begin), "end_ps": str(end)}
+
+
 def _links(comm: Comm) -> tuple[NextStep, ...]:
     has_lines = comm.pod.kind == "TPU" or (
         comm.pod.kind == "GPU" and any(one.op.traffic == Traffic.DEVICES for one in comm.ops)
     )
     lines = ", on the lines Exposed communication" if has_lines else ""
-    look = NextStep(f"See it in the trace viewer{lines}", "trace_viewer")
+    look = NextStep(f"See it in the trace viewer{lines}", "trace_viewer", _interval(comm))
     waits = float(comm.waiting_ps.mean()) > _WORTH_A_WORD * float(comm.total_ps.mean())
     compare = (NextStep(f"Compare the {unit_word(comm)}s in the pod viewer", "pod_viewer"),) if waits else ()
     return (look, *compare)

@@ -57,11 +57,8 @@ def step_view(session: Session, hosts: tuple[str, ...], params: Params) -> Paylo
     comm, _clocks = _comm(session, hosts)
     device = _row(params, "device", len(comm.cores), "devices")
     step = _row(params, "step", len(comm.step_names), "steps")
-    exposed = comm.exposed_ps.sum(axis=2)
-    if device < 0:
-        device = int(exposed.mean(axis=1).argmax())
-    if step < 0:
-        step = int(np.argsort(exposed[device], kind="stable")[exposed.shape[1] // 2])
+    device = comm.shown[0] if device < 0 else device
+    step = comm.median_step(device) if step < 0 else step
     host = int(comm.host_of[device])
     of_host = device - int(np.searchsorted(comm.host_of, host))
     devices = comm_devices(session.trace(comm.hosts[host]))

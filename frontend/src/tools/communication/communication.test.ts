@@ -7,6 +7,7 @@ import {
   mixesOf,
   PICTURE,
   pictureOf,
+  queryOf,
   rowOf,
   TABLES,
   ticksOf,
@@ -101,6 +102,17 @@ describe('texts', () => {
     expect(boxText({ ...box, kind: 'total', op: '' })).toBe(
       'Exposed communication\n2.00\u00a0ms, from 1.00\u00a0ms',
     );
+  });
+
+  it('find the events of an operation', () => {
+    expect(queryOf('all-gather.7')).toBe(String.raw`name~"^%?all-gather(-start|-done)?\.7(\s|$)"`);
+    expect(queryOf('copy')).toBe(String.raw`name~"^%?copy(-start|-done)?(\s|$)"`);
+    expect(queryOf('psum_invariant.7.clone')).toBe(
+      String.raw`name~"^%?psum_invariant(-start|-done)?\.7\.clone(\s|$)"`,
+    );
+    expect(queryOf('all-to-all #1, #5')).toBe('nccl');
+    expect(queryOf('Memcpy HtoD (Pageable -> Device)')).toBe('name:"Memcpy HtoD (Pageable -> Device)"');
+    expect(queryOf('say "a\\b"')).toBe(String.raw`name:"say \"a\\b\""`);
   });
 
   it('read rows from links', () => {

@@ -139,6 +139,18 @@ export function boxText({ kind, op, startPs, endPs }: Box): string {
   return `${op ? `${op}: ${what}` : what}\n${format(endPs - startPs, 'ps')}, from ${format(startPs, 'ps')}`;
 }
 
+/**
+ * The query that finds an operation's events on the timeline: an instruction with its halves `-start` and
+ * `-done`, PyTorch's collectives by their kernels, anything else by its name.
+ */
+export function queryOf(op: string): string {
+  if (op.includes(' #')) return 'nccl';
+  const instruction = /^([A-Za-z][\w-]*)((?:\.\w+)*)$/.exec(op);
+  if (!instruction) return `name:"${op.replace(/[\\"]/g, '\\$&')}"`;
+  const [, base = '', number = ''] = instruction;
+  return `name~"^%?${base}(-start|-done)?${number.replaceAll('.', String.raw`\.`)}(\\s|$)"`;
+}
+
 /** The row that a parameter names; -1: none, so the server chooses. */
 export function rowOf(text: string | undefined): number {
   const row = Number(text ?? -1);

@@ -13,7 +13,17 @@ import { Table } from '../../widgets/table/table';
 import { StepSection } from '../step_section';
 import { stepNames } from '../steps';
 import { idleColumns, inOrder, tableData, type ToolProps } from '../tool';
-import { mixesOf, PICTURE, pictureOf, rowOf, STEP_PARTS, TABLES, type Mix, type OpRows } from './model';
+import {
+  mixesOf,
+  PICTURE,
+  pictureOf,
+  queryOf,
+  rowOf,
+  STEP_PARTS,
+  TABLES,
+  type Mix,
+  type OpRows,
+} from './model';
 import { StepPicture } from './picture';
 import './style.css';
 
@@ -208,15 +218,10 @@ function Operations({
         prose={['remark']}
         barToken="--c-collective"
         render={render}
-        onRow={(row) => openTool('trace_viewer', { q: searchedName(name(row)) })}
+        onRow={(row) => openTool('trace_viewer', { q: queryOf(name(row)) })}
       />
     </Section>
   );
-}
-
-/** What to search for: an asynchronous operation's halves have its name with a suffix in the middle. */
-function searchedName(op: string): string {
-  return op.replace(/ #.*$/, '').replace(/\.\d+$/, '');
 }
 
 export function CommunicationView(props: ViewProps): VNode {

@@ -127,6 +127,7 @@ def test_nothing_attributed_and_nothing_in_use(tmp_path: Path) -> None:
 def test_growth_since_another_snapshot(jax: Path) -> None:
     snapshot(jax, "b", Sample((STEP, MAIN), 8, 1700), Sample((LOAD, MAIN), 1, 4000), Sample((), 4, 300))
     payload = shown(jax, "b", before="a")
+    assert list(payload.tables)[:2] == ["growth", "places"]
     assert rows(payload, "growth") == [(PLACE, 700, 1700, 1000, 3), (LOADED, 5000, 4000, -1000, 0)]
     assert payload.scalars["growth_bytes"].value == 0
     assert payload.verdict is not None
@@ -164,6 +165,8 @@ def test_comparisons_with_earlier_snapshots_are_offered(tmp_path: Path) -> None:
     assert offered("c") == []
     assert offered("a") == [(f"{since}c", "c")]
     assert offered("d") == [(f"{since}b", "b"), (f"{since}e", "e"), (f"{since}a", "a")]
+    os.utime(tmp_path / "c.pprof", ns=(0, 2 * 10**9))  # when a was saved
+    assert (offered("a"), offered("c")) == ([(f"{since}c", "c")], [(f"{since}a", "a")])
     assert offered("b", before="a") == [
         (f"{since}e", "e"),
         (f"{since}c", "c"),

@@ -51,7 +51,6 @@ PLACES = TableSpec(
     "Places in the program",
     (_PLACE, _SIZE, _FRACTION, _N_BLOCKS),
     "A row per place in the program that allocated memory in use, the largest first; they add up",
-    chart="donut",
 )
 KINDS = TableSpec(
     "kinds",
@@ -136,7 +135,7 @@ STACKS = TableSpec(
     ),
     "A row per device, kind and stack of blocks in use, the largest first",
 )
-TABLES = (PLACES, KINDS, POOLS, GROWTH, FUNCTIONS, STACKS)
+TABLES = (GROWTH, PLACES, KINDS, POOLS, FUNCTIONS, STACKS)
 
 SCALARS = (
     ScalarSpec("used_bytes", "In use", "bytes", "Memory in blocks that were in use when it was saved"),

@@ -49,10 +49,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """One snapshot."""
     heap = _heap(session, hosts[0])
     by_place, all_bytes = places(heap), int(heap.size_bytes.sum())
-    shown: dict[str, Table] = {
-        "places": _places_table(heap, by_place, all_bytes),
-        "kinds": _kinds_table(heap, all_bytes),
-    }
+    shown: dict[str, Table] = {}
     numbers: dict[str, Number | float | None] = {
         "used_bytes": all_bytes,
         "n_blocks": int(heap.n_blocks.sum()),
@@ -66,6 +63,8 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         shown["growth"] = _growth_table(changes, other)
         difference = int(changes.after_bytes.sum() - changes.before_bytes.sum())
         numbers["growth_bytes"] = Number(difference, f"since {other}")
+    shown["places"] = _places_table(heap, by_place, all_bytes)
+    shown["kinds"] = _kinds_table(heap, all_bytes)
     if heap.pools:
         shown["pools"] = _pools_table(heap)
         numbers |= _pool_numbers(heap)
@@ -93,9 +92,11 @@ def _other_host(session: Session, host: str, name: str) -> str:
 
 
 def _next(session: Session, host: str, compared: str) -> tuple[NextStep, ...]:
-    """Comparisons with the snapshots that were saved earlier, the latest first."""
+    """Comparisons with the snapshots that were not saved later, the latest first. Copies of files may have
+    equal times.
+    """
     saved_ns = session.file(host).mtime_ns
-    earlier = [other for other in session.hosts if session.file(other).mtime_ns < saved_ns]
+    earlier = [other for other in session.hosts if other != host and session.file(other).mtime_ns <= saved_ns]
     earlier.sort(key=lambda other: -session.file(other).mtime_ns)
     steps = [
         NextStep(f"See what has grown since {other}", TOOL.name, {"before": other})

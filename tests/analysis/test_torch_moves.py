@@ -43,6 +43,7 @@ MOVES = [
     ("copy_", [((4, 6), BF16), A, False], 0, 24 * (2 + 4)),
     ("sum", [A, [0], True, None], None, 4 * (24 + 6)),
     ("mean", [A, [-1], True, None], None, 4 * (24 + 4)),
+    ("amax", [A, [-2], False], None, 4 * (24 + 6)),
     ("sum", [A, None], None, 4 * (24 + 1)),
     ("_softmax", [A, -1, False], None, 4 * 48),
     ("_log_softmax_backward_data", [A, A, -1, 6], None, 4 * 72),

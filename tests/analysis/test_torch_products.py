@@ -153,6 +153,13 @@ def test_gradients_of_convolutions() -> None:
     assert math.isnan(backward([True, True])[0])
     assert work("cudnn_convolution_backward_input", list(x), tensors[0], tensors[2]) == (one, 2 * sizes)
     assert work("cudnn_convolution_backward_weight", list(weight), tensors[0], tensors[1]) == (one, 2 * sizes)
+    mixed = work("cudnn_convolution_backward_weight", list(weight), tensors[0], (x, FLOAT))
+    assert mixed[1] == 2 * math.prod(gradient) + 4 * math.prod(x) + 2 * math.prod(weight)
+    for flat in ([4, 3], [4, 3, 3]):  # of no convolution; of one with another number of dimensions
+        assert math.isnan(work("cudnn_convolution_backward_weight", flat, tensors[0], tensors[1])[0])
+    line = ((2, 4, 5), HALF)
+    assert work("cudnn_convolution_backward_weight", [4, 3, 3], line, line)[0] == 2 * 2 * 5 * 36
+    assert math.isnan(work("cudnn_convolution_backward_weight", [4, 3], ((2, 4), HALF), line)[0])
     # old files record no values: the weight's size is unknown, the input's is not needed
     assert work("cudnn_convolution_backward_input", None, tensors[0], tensors[2], values=False)[0] == one
     assert math.isnan(
@@ -209,6 +216,21 @@ def test_attention_with_heads_first() -> None:
     assert work("_scaled_dot_product_cudnn_attention", q, k, k, None, True, 0.0, False, False)[0] == expected
 
 
+@pytest.mark.parametrize(
+    ("k", "v"),
+    [
+        ((3, 6, 4, 8), (3, 6, 4, 8)),  # another batch
+        ((2, 6, 4, 7), (2, 6, 4, 8)),  # keys and queries of different width
+        ((2, 6, 4, 8), (2, 6, 5, 8)),  # fewer keys than values
+    ],
+)
+def test_attention_of_sizes_that_do_not_fit(k: tuple[int, ...], v: tuple[int, ...]) -> None:
+    q = ((2, 6, 3, 8), FLOAT)
+    name = "_scaled_dot_product_flash_attention"
+    assert work(name, q, ((2, 6, 4, 8), FLOAT), ((2, 6, 4, 5), FLOAT), 0.0, False)[0] == 2 * 2 * 6 * 12 * 13
+    assert math.isnan(work(name, q, (k, FLOAT), (v, FLOAT), 0.0, False)[0])
+
+
 def test_packed_sequences_are_unknown() -> None:
     packed = ((10, 6, 8), HALF)
     lengths = ((3,), "int")
@@ -254,7 +276,7 @@ def test_reading_inputs() -> None:
     assert read.numbers(0) is None
     assert read.n_bytes(0, 1, 3) == 24
     assert math.isnan(read.n_bytes(2))
-    assert read.n_bytes(9) == 0
+    assert read.n_bytes(4) == 0  # there are four
     # types and values of another length than the shapes belong to no input
     assert read_inputs('[[2, 3]]\n["float", "int"]\n[]') == Inputs(((2, 3),))
 

@@ -250,3 +250,32 @@ def test_a_host_that_transfers_nothing_has_no_costliest_rendezvous(tmp_path: Pat
     assert np.isnan(float(str(rows["stall_fraction"][1])))
     # Its cores make no transfers, so they do not dilute the share.
     assert page.scalars["stall_fraction"].value == pytest.approx(60 / 340)
+
+
+@pytest.mark.parametrize(("stall_us", "level"), [(100, "bad"), (99, "warn"), (20, "warn"), (19, "good")])
+def test_the_level_follows_the_share_of_time(tmp_path: Path, stall_us: int, level: str) -> None:
+    """Of 1,000 µs; send, send-done and recv take 1 µs each."""
+    end = 1000 - stall_us + 3
+    runs = f"send.1:0-1 send-done.1:1-2 recv.1:2-3 fusion:3-{end} recv-done.1:{end}-1000"
+    page = TOOL.run(
+        Session(str(write_run(tmp_path / "run", {"h": dcn_host(ALL, [runs])})), cache=False), None, {}
+    )
+    assert page.scalars["stall_fraction"].value == stall_us / 1000
+    assert page.verdict
+    assert page.verdict.level == level
+
+
+def test_two_hosts_are_compared_with_each_other(session: Session) -> None:
+    verdict = TOOL.run(session, ("synthetic-0", "synthetic-1"), {}).verdict
+    assert verdict
+    assert verdict.details[-1] == (
+        "`synthetic-1` is stalled longest: 800 µs per core, the median of the others is 120 µs."
+    )
+
+
+def test_operations_without_a_program_are_counted_beside_the_others(tmp_path: Path) -> None:
+    hosts = {"a": dcn_host(ALL, [ALONE]), "b": dcn_host(ALL, [ALONE], has_program=False)}
+    page = TOOL.run(Session(str(write_run(tmp_path / "run", hosts)), cache=False), None, {})
+    assert [notice.message for notice in page.diagnostics if notice.severity == "warning"] == [
+        "Transfers by 4 operations are left out: the trace lacks the programs that name them."
+    ]

@@ -234,6 +234,8 @@ def test_hosts_are_added_up() -> None:
         for one in (server(), loop(4, 10))
     ]
     assert payload.scalars["requests_per_s"].value == pytest.approx(2 * alone[0] + alone[1])
+    # The sum of several rates is no quotient of two numbers.
+    assert not payload.scalars["requests_per_s"].working
 
 
 def loop(

@@ -12,8 +12,8 @@ from tb_tpuprof.tools.inference_profile.view import TOOL
 from tb_tpuprof.tools.payload import Payload
 from tb_tpuprof.trace.trace import Trace
 from tb_tpuprof.units import format_time
-from tests.analysis.inference.serving import server
-from tests.builders import PS, DrawnPlane, build, event
+from tests.analysis.inference.serving import batch, request, server
+from tests.builders import PS, DrawnEvent, DrawnPlane, build, event
 from tests.synthetic_serving import Server, Serving, serving
 from tests.tools.drawn_session import session_of
 from tests.tools.test_kernel_stats import table
@@ -234,6 +234,8 @@ def test_hosts_are_added_up() -> None:
         for one in (server(), loop(4, 10))
     ]
     assert payload.scalars["requests_per_s"].value == pytest.approx(2 * alone[0] + alone[1])
+    # The sum of several rates is no quotient of two numbers.
+    assert not payload.scalars["requests_per_s"].working
 
 
 def loop(
@@ -330,6 +332,56 @@ def test_percentiles_need_enough_requests(n: int, known: list[str] | int) -> Non
         assert payload.scalars["latency_p99_ps"].note == "there are 99 requests, and p99 takes at least 100"
     if n == 1:
         assert payload.scalars["latency_p50_ps"].note == "there is 1 request, and p50 takes at least 2"
+
+
+@pytest.mark.parametrize(("n", "has_row"), [(19, False), (20, True)])
+def test_the_slowest_tenth_takes_twenty_requests(n: int, has_row: bool) -> None:
+    payload = TOOL.run(session_of(loop(n, 7)), None, {})
+    assert ("Slowest 10%" in table(payload, "percentiles")["percentile"]) is has_row
+
+
+@pytest.mark.parametrize(("busy", "says"), [(80, True), (179, True), (181, False)])
+def test_idle_devices_have_room_for_more_requests(busy: int, says: bool) -> None:
+    """Each request of 100 µs begins 200 µs after the one before; its kernel runs on after it."""
+    verdict = TOOL.run(session_of(loop(20, 100, {"k": (10, busy), **WAIT})), None, {}).verdict
+    assert verdict is not None
+    assert ("There is room for more requests" in verdict.details[0]) is says
+
+
+@pytest.mark.parametrize(("slow", "says"), [(199, False), (200, True)])
+def test_a_long_tail_is_said(slow: int, says: bool) -> None:
+    host = [event("predict", 1000 * i, slow if i > 97 else 100) for i in range(100)]
+    verdict = TOOL.run(session_of(build([DrawnPlane("/host:CPU", {"main": host})])), None, {}).verdict
+    assert verdict is not None
+    assert any(text.startswith("p99 is 2.0 times p50") for text in verdict.details) is says
+
+
+@pytest.mark.parametrize(("nobodys", "says"), [(4, False), (6, True)])
+def test_a_little_work_of_nobody_is_not_said(nobodys: int, says: bool) -> None:
+    host = [event("predict", 0, 100), event("predict", 200, 100)]
+    modules = [event("jit_f(1)", 0, 100 - nobodys), event("jit_g(1)", 150, nobodys)]
+    trace = build(
+        [DrawnPlane("/host:CPU", {"main": host}), DrawnPlane("/device:TPU:0", {"XLA Modules": modules})]
+    )
+    assert bool(TOOL.run(session_of(trace), None, {}).diagnostics) is says
+
+
+@pytest.mark.parametrize(("padded", "says"), [(11, False), (12, True)])
+def test_little_padding_is_not_said(padded: int, says: bool) -> None:
+    """Batches of 10: 1 of 11 slots is 9%, 2 of 12 are 17%."""
+    lines: dict[str, list[DrawnEvent]] = {"batches": [], "caller": []}
+    for i in range(20):
+        lines["batches"] += batch(100 * i + 20, 30, i + 1, padded - 10, padded)
+        lines["caller"] += request(100 * i, 60, i + 1, 10)
+    verdict = TOOL.run(session_of(build([DrawnPlane("/host:CPU", lines)])), None, {}).verdict
+    assert verdict is not None
+    assert any("slots are padding" in text for text in verdict.details) is says
+
+
+def test_rates_of_tokens_are_of_one_host() -> None:
+    one = build([DrawnPlane("/host:CPU", {"main": [event("step[DECODE bs=3]", 0, 50)]})])
+    assert TOOL.run(session_of(one), None, {}).scalars["tokens_per_s"].value == pytest.approx(60_000)
+    assert "tokens_per_s" not in TOOL.run(session_of(one, one), None, {}).scalars
 
 
 def test_passes_by_phase() -> None:

@@ -3,7 +3,7 @@ import pytest
 
 from tb_tpuprof.analysis.inference import parts as parts_module
 from tb_tpuprof.analysis.inference.parts import request_parts
-from tb_tpuprof.analysis.inference.work import Part
+from tb_tpuprof.analysis.inference.work import Part, work
 from tb_tpuprof.trace.trace import Trace
 from tests.analysis.inference.serving import server
 from tests.builders import PS, DrawnEvent, DrawnPlane, build, event
@@ -131,6 +131,45 @@ def test_work_that_nothing_assigns_belongs_to_the_request_in_which_it_starts_if_
 
     assert [row.get("device", 0) for row in microseconds(trace(40))] == [20, 15]
     assert [row.get("device", 0) for row in microseconds(trace(39))] == [0, 0]
+
+
+def test_work_that_starts_as_a_request_ends_is_not_its_own() -> None:
+    lines = {"main": [event("predict", 0, 40), event("predict", 60, 30)]}
+    modules = [event("jit_f(1)", 39, 2), event("jit_g(1)", 41, 5), event("jit_h(1)", 60, 10)]
+    trace = build([DrawnPlane("/host:CPU", lines), DrawnPlane("/device:TPU:0", {"XLA Modules": modules})])
+    assert work(trace).owner.tolist() == [0, -1, 1]
+    modules[1] = event("jit_g(1)", 40, 5)
+    trace = build([DrawnPlane("/host:CPU", lines), DrawnPlane("/device:TPU:0", {"XLA Modules": modules})])
+    assert work(trace).owner.tolist() == [0, -1, 1]
+
+
+def test_waiting_for_work_of_nobody_known_is_waiting_not_a_queue() -> None:
+    lines = {
+        f"t{i}": [event("predict", 5 * i, 60), event("np.asarray(jax.Array)", 5 * i + 10, 50)]
+        for i in range(2)
+    }
+    modules = {"XLA Modules": [event("jit_f(1)", 20, 30)]}
+    trace = build([DrawnPlane("/host:CPU", lines), DrawnPlane("/device:TPU:0", modules)])
+    assert microseconds(trace) == [{"host_before": 10, "wait": 50}] * 2
+
+
+def test_a_session_is_not_its_own_launch_and_fetches_are_no_work_of_the_model() -> None:
+    trace = build(
+        [
+            DrawnPlane(
+                "/host:CPU",
+                {
+                    "main": [
+                        event("SessionRun", 0, 50),
+                        event("input:IteratorGetNext", 5, 6),
+                        event("dense:MatMul", 20, 10),
+                        event("out:_Retval", 40, 3),
+                    ]
+                },
+            )
+        ]
+    )
+    assert microseconds(trace) == [{"host_before": 20, "device": 10, "host_after": 20}]
 
 
 def test_copies_of_a_tpu_s_host_and_names_of_waits() -> None:

@@ -1,10 +1,12 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tb_tpuprof.analysis.inference.limits import padding_of
 from tb_tpuprof.analysis.inference.record import Batches, HostInference, host_inference, summed
 from tests.analysis.inference.serving import server
-from tests.builders import PS, DrawnPlane, build, event
+from tests.builders import PS, DrawnEvent, DrawnPlane, build, event
 
 
 def patterns(found: HostInference) -> list[str | None]:
@@ -57,6 +59,22 @@ def test_devices_work_between_the_first_request_and_the_last() -> None:
     # Work that began before the first request is nobody's.
     assert (found.span_ps, found.busy_ps, found.unassigned_ps) == (90 * PS, 45 * PS, 10 * PS)
     assert found.device_kind == "TPU"
+    both = summed([found, replace(found, counts_others=False), found])
+    assert (both.span_ps, both.busy_ps, both.unassigned_ps) == (270 * PS, 135 * PS, 30 * PS)
+    assert not both.counts_others
+    assert summed([found, found]).counts_others
+
+
+@pytest.mark.parametrize(("sizes", "expected"), [((2, 3), 5), ((2, None), -1), ((None, 3), -1)])
+def test_a_batch_without_padding_is_as_large_as_its_requests(
+    sizes: tuple[int | None, int | None], expected: int
+) -> None:
+    lines: dict[str, list[DrawnEvent]] = {"batches": [event("ProcessBatch", 30, 20, _ct=4, _c=1)]}
+    for i, size in enumerate(sizes):
+        stats = {} if size is None else {"batching_input_task_size": size}
+        schedule = event("ScheduleWithoutSplit", i, 4, _pt=4, _p=1, **stats)
+        lines[f"caller {i}"] = [event("BatchingSessionRun", i, 60), schedule]
+    assert host_inference(build([DrawnPlane("/host:CPU", lines)])).batches.size.tolist() == [expected]
 
 
 def test_hosts_are_joined_by_their_names() -> None:

@@ -115,7 +115,7 @@ def test_a_split_request_waits_for_its_last_batch() -> None:
     assert (found.queued_ps // PS).tolist() == [5]
 
 
-@pytest.mark.parametrize(("start", "length"), [(95, 10), (0, 2)])
+@pytest.mark.parametrize(("start", "length"), [(95, 10), (0, 2), (90, 5), (0, 10)])
 def test_a_batch_that_ran_at_another_time_is_not_the_request_s(start: int, length: int) -> None:
     trace = host(
         caller=[event("BatchingSessionRun", 10, 80), event("ScheduleWithoutSplit", 11, 2, _pt=4, _p=1)],
@@ -153,6 +153,8 @@ def test_work_of_a_function_inside_a_request_belongs_to_the_request() -> None:
             event("FunctionRun", 10, 5, _r=1, _pt=2, _p=7),
             event("train", 100, 90, _r=1, step_num=1),
             event("predict", 110, 30),
+            event("FunctionRun", 115, 5, _r=1, _pt=2, _p=3),
+            event("evaluate", 150, 5, _pt=2, _p=9),
         ],
         second=[event("predict", 5, 60), event("FunctionRun", 12, 5, _r=1, _pt=2, _p=8)],
         pool=[
@@ -161,12 +163,14 @@ def test_work_of_a_function_inside_a_request_belongs_to_the_request() -> None:
             event("ExecutorState::Process", 45, 10, _ct=2, _c=7),
             event("dense:MatMul", 46, 5),
             event("dense:MatMul", 150, 5),
+            event("ExecutorState::Process", 160, 10, _ct=2, _c=9),
+            event("dense:MatMul", 161, 5),
         ],
     )
     rows = np.flatnonzero(
         trace.events["metadata"] == trace.events["metadata"][first_named(trace, "dense:MatMul")]
     )
-    assert owners(trace).of(rows).tolist() == [1, 0, -1]
+    assert owners(trace).of(rows).tolist() == [1, 0, -1, -1]
 
 
 def first_named(trace: Trace, name: str) -> int:

@@ -7,6 +7,7 @@ stream 7        ▒▒▒▒▒ gemm (30)  ▒ splitK (6)   ▒▒ add (4)     �
 
 from __future__ import annotations
 
+import gzip
 import math
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from tb_tpuprof.analysis.ops.stats import op_stats, op_stats_by_shape, op_stats_
 from tb_tpuprof.analysis.ops.torch_ops import torch_ops
 from tb_tpuprof.analysis.ops.utilization import utilization
 from tb_tpuprof.analysis.pytorch.kernels import kernel_work
+from tb_tpuprof.ingest.opening import open_trace
 from tb_tpuprof.trace.trace import Trace
 from tests.ingest.chrome_files import Event, opened
 from tests.kineto_jobs import HOST, x
@@ -325,6 +327,21 @@ def test_recorded_call_stacks_of_old_files(tmp_path: Path) -> None:
     assert dict(zip(by_stack.device.name, by_stack.device.details, strict=True))["aten::addmm"] == (
         "old.py(3): call;main.py(1): run"
     )
+
+
+def test_compiled_operations_are_told_apart_by_their_hlo(tmp_path: Path) -> None:
+    """A job of JAX: `reduce_sum` runs on a matrix and on the column that it leaves."""
+    packed = Path(__file__).parent.parent / "data" / "gpu" / "jax_async1.xplane.pb.gz"
+    (tmp_path / "jax.xplane.pb").write_bytes(gzip.decompress(packed.read_bytes()))
+    trace = open_trace(str(tmp_path / "jax.xplane.pb"))
+    stats, plain = op_stats_by_shape(trace).device, op_stats(trace).device
+    rows = list(zip(stats.name, stats.details, strict=True))
+    assert {detail for name, detail in rows if name == "jit(step)/jvp()/reduce_sum"} == {
+        "(bf16[8192,4096]) → f32[4096]",
+        "(f32[4096]) → f32[]",
+    }
+    assert stats.busy_ps == plain.busy_ps
+    assert len(stats) > len(plain)
 
 
 def test_kernel_stats_name_the_graphs_launch(trace: Trace) -> None:

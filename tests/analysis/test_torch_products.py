@@ -113,6 +113,12 @@ def test_convolutions(
     assert work("convolution", *general) == (expected, n_bytes)
 
 
+def test_a_convolution_without_dilation() -> None:
+    tensors = ((2, 3, 9, 9), FLOAT), ((4, 3, 3, 3), FLOAT)
+    flops, _ = work("_slow_conv2d_forward", *tensors, [3, 3], None, [2, 2], [1, 1])
+    assert flops == counted((2, 3, 9, 9), (4, 3, 3, 3), 2, 1, 1, 1)
+
+
 def test_convolutions_need_their_settings() -> None:
     tensors = ((2, 3, 9, 9), FLOAT), ((4, 3, 3, 3), FLOAT)
     rest = ([1, 1], [1, 1], [1, 1], 1, False, False, True)

@@ -173,5 +173,6 @@ def test_what_is_mapped_over_hosts_can_be_kept(
         session = whole.subset(whole.hosts[:2])
         for tool in TOOLS:
             if tool.name not in OF_TRACES and tool.available(session):
-                tool.run(session, None, {})
+                with suppress(ToolUnavailable):  # programs without buffers
+                    tool.run(session, None, {})
     assert {"summary", "kernels", "host_memory", "host_pipelines", "pod_host", "hlo_ops"} <= seen

@@ -98,7 +98,7 @@ def test_notices_of_operations_above_a_peak() -> None:
         several.message
         == f"5 operations exceed a peak of the device, which is impossible: `a` {peak}, `b` {peak}, `c`"
         f" {peak}, and 2 more. Likely reason: the device ran above its rated clock, its FLOPs are fewer"
-        " than counted, or the peak is too low (source: a sheet)."
+        " than counted (those of Winograd convolutions are), or the peak is too low (source: a sheet)."
     )
     (three,) = excess_notices([excess(name) for name in "abc"], PEAKS)
     assert " more" not in three.message

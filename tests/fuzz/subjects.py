@@ -379,8 +379,10 @@ def requests() -> tuple[bytes, ...]:
     """Query strings of all kinds of requests."""
     run = "jax_train/python_traced"
     queries = [f"/tools?run={run}", "/runs?", f"/progress?run={run}", "/capture?"]
-    queries += [f"/data/{tool.name}?run={run}&hosts=worker-0&format=json" for tool in TOOLS]
-    for tool in TOOLS:
+    session = Session(str(ROOT / "demo_logs" / "jax_train" / "plugins" / "profile" / "python_traced"))
+    working = [tool for tool in TOOLS if tool.availability(session)]
+    queries += [f"/data/{tool.name}?run={run}&hosts=worker-0&format=json" for tool in working]
+    for tool in working:
         given = "&".join(f"{param.name}={param.default}" for param in tool.params)
         queries.append(f"/data/{tool.name}?run={run}&{given}")
     return tuple(query.encode() for query in queries)

@@ -92,8 +92,8 @@ def test_what_every_page_asks_for_lies_in_one_file_of_each_host(
     overview(run)
     session = Session(str(run))
     n_explained = len(explained_hosts(session, session.hosts))
-    assert len(list((tmp_path / "cache" / "results").iterdir())) == 2 * 20 + n_explained, (
-        "the overview's own and the one that all share, and those of the diagnosis"
+    assert len(list((tmp_path / "cache" / "results").iterdir())) == 3 * 20 + n_explained, (
+        "the overview's own, communication, the one that all share, and those of the diagnosis"
     )
     opened: list[str] = []
 

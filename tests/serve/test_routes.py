@@ -27,6 +27,9 @@ from tests.ingest.xspaces import small_xspace
 SESSION = "2025_01_02_03_04_05"
 RUN = f"train/{SESSION}"
 NOT_IN_THIS_RUN = {
+    "communication",
+    "inference_profile",
+    "megascale_stats",
     "saved_pages",
     "tf_data_bottleneck_analysis",
     "hlo_stats",

@@ -4,6 +4,17 @@ import { scalar, table } from '../declared';
 export const MEMORY_SNAPSHOT = {
   page: {
     tables: {
+      growth: table(
+        'growth',
+        {
+          place: 'text',
+          before_bytes: 'number',
+          after_bytes: 'number',
+          growth_bytes: 'number',
+          growth_n_blocks: 'number',
+        },
+        {},
+      ),
       places: table(
         'places',
         {
@@ -34,17 +45,6 @@ export const MEMORY_SNAPSHOT = {
           free_bytes: 'number',
           largest_free_bytes: 'number',
           rounding_bytes: 'number',
-        },
-        {},
-      ),
-      growth: table(
-        'growth',
-        {
-          place: 'text',
-          before_bytes: 'number',
-          after_bytes: 'number',
-          growth_bytes: 'number',
-          growth_n_blocks: 'number',
         },
         {},
       ),

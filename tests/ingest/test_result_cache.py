@@ -107,7 +107,7 @@ def test_what_every_page_asks_for_lies_in_one_file_of_each_host(
     session = Session(str(run))
     session.map(hardware, session.hosts)
     session.map(clock_marks, session.hosts)
-    assert len(opened) == 3 * 20 + n_explained
+    assert len(opened) == 4 * 20 + n_explained
 
 
 @pytest.mark.parametrize("tool", ["overview_page", "pod_viewer", "input_pipeline_analyzer"])

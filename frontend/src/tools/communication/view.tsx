@@ -31,7 +31,7 @@ type ViewProps = ToolProps & { payload: Payload };
 type Steps = RowsOf<typeof TABLES.steps>;
 type Devices = RowsOf<typeof TABLES.devices>;
 /** Room for the bar next to the total, and for most of a name. */
-const EXTRA_PX: Readonly<Record<string, number>> = { total_ps: 104, op: 48 };
+const EXTRA_PX: Readonly<Record<string, number>> = { total_ps: 104 };
 const FEW_OPS = 15;
 const ORDER = [
   'op',
@@ -48,6 +48,7 @@ const ORDER = [
 ];
 /** Shown on demand: what most readers need not see. */
 const HIDDEN = [
+  'remark',
   'kind',
   'traffic',
   'exposed_fraction',
@@ -188,10 +189,14 @@ function Operations({
   );
   const view = useMemo(() => parseView(params, initial), [params, initial]);
   const mixes = useMemo(() => mixesOf(ops), [ops]);
+  const remark = ops.text('remark');
   const render = (column: TableColumn, row: number, text: string, full: string): VNode | undefined => {
     if (column.name === 'op')
       return (
-        <span class="text-link" data-tip={`${full}\nFind it in the trace viewer`}>
+        <span
+          class="text-link"
+          data-tip={[full, remark(row), 'Find it in the trace viewer'].filter(Boolean).join('\n')}
+        >
           {text}
         </span>
       );

@@ -35,7 +35,7 @@ describe('runs', () => {
     expect(findRuns(all, '')).toHaveLength(2);
   });
   it('say when, how many hosts, on which devices, in which framework', () => {
-    expect(runNote(run('a', 'legacy'))).toBe('20 Nov 2026 22:13 · 2 hosts · old format');
+    expect(runNote(run('a', 'legacy'))).toBe('20 Nov 2026 22:13 · 2 hosts · saved pages');
     const card = { run: 'a', device: 'TPU v5e', n_devices: 8, framework: 'TensorFlow', damaged: [] };
     expect(runNote(run('a'), card)).toBe('20 Nov 2026 22:13 · 2 hosts · 8\u00a0×\u00a0TPU v5e · TensorFlow');
     expect(runNote(run('a'), { ...card, device: 'CPU', n_devices: 0, framework: '' })).toBe(

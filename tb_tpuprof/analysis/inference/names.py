@@ -28,6 +28,7 @@ _REQUEST = re.compile(
     r"(?:[_ #:]*\d+)?",
     re.IGNORECASE,
 )
+_TRAINING = re.compile(r"(?:train|training)(?:_(?:step|batch|iteration|loop))?(?:[_ #:]*\d+)?", re.IGNORECASE)
 _FUNCTION = re.compile(
     r"(?:(?:EagerLocalExecute: )?__inference_)?"
     r"(?P<stem>(?:one_step_on_data|multi_step_on_data)(?:_distributed)?|predict_(?:function|step)|"
@@ -135,6 +136,18 @@ def predicting_function(name: str) -> str:
     """The function that predicts or serves whose run this is (`one_step_on_data`); empty for others."""
     match = _FUNCTION.fullmatch(name)
     return match["stem"] if match else ""
+
+
+@text_cache
+def may_be_data(name: str) -> bool:
+    """Whether an annotation may mark work on a training job's data, such as `decode`."""
+    return not name.lower().startswith(("predict", "infer", "generate"))
+
+
+@text_cache
+def is_training_step(name: str) -> bool:
+    """Whether an annotation's name marks a step of a training loop (`train 7`, `train_step`)."""
+    return _TRAINING.fullmatch(name) is not None
 
 
 @text_cache

@@ -29,6 +29,8 @@ from tb_tpuprof.analysis.inference.names import (
     SERVING_ROOTS,
     SESSION_ROOTS,
     annotation_of,
+    is_training_step,
+    may_be_data,
     pass_of,
     predicting_function,
     trains,
@@ -67,8 +69,13 @@ def requests(trace: Trace) -> Requests:
     served = _served(trace, batch_row)
     if len(served):
         return Requests(served, batch_row, "a model server")
+    # A training loop may annotate how it decodes or scores its data.
+    is_training = bool(_matching(trace, is_training_step).any())
     for matches, source in (
-        (lambda name: annotation_of(name) is not None, "annotations"),
+        (
+            lambda name: annotation_of(name) is not None and not (is_training and may_be_data(name)),
+            "annotations",
+        ),
         (lambda name: bool(predicting_function(name)), "TensorFlow functions"),
     ):
         chosen = _matching(trace, matches)

@@ -81,6 +81,17 @@ def test_annotations_within_one_another_and_without_duration() -> None:
     assert requests(trace).source == "annotations"
 
 
+def test_a_training_loop_may_decode_its_data() -> None:
+    """But what it predicts are requests, and without steps of training `decode` is one."""
+    lines = {
+        "main": [event("train", 0, 90, step_num=1)],
+        "data": [event("decode", 5, 10), event("decode", 20, 10)],
+    }
+    assert not has_requests(host(**lines))
+    assert names(host(data=lines["data"])) == ["decode", "decode"]
+    assert names(host(**lines, other=[event("predict 3", 95, 4)])) == ["predict 3"]
+
+
 def test_annotations_on_a_device_are_not_requests() -> None:
     assert not has_requests(build([DrawnPlane("/device:GPU:0", {"stream": [event("predict", 0, 9)]})]))
 

@@ -17,7 +17,7 @@ from tb_tpuprof.analysis.events.metadata_names import metadata_names
 from tb_tpuprof.analysis.events.names import TENSORFLOW, UNKNOWN, hlo_op_type, parse_op
 from tb_tpuprof.analysis.events.nesting import nest_rows
 from tb_tpuprof.analysis.events.planes import planes
-from tb_tpuprof.analysis.events.stat_rows import events_of, metadata_named
+from tb_tpuprof.analysis.events.stat_rows import distinct_codes, events_of, metadata_named
 from tb_tpuprof.analysis.memory.events import ALLOCATION, DEALLOCATION
 from tb_tpuprof.analysis.ops.details import Details
 from tb_tpuprof.analysis.ops.metrics import Occurrences, OpMetrics, no_ops, sum_occurrences
@@ -117,13 +117,13 @@ def host_ops_by(trace: Trace, details: Details | None) -> OpMetrics:
     op = executions.op + len(names.rows) * is_eager
     titles = names.of_functions() + names.of_eager_runs(executions)
     span_ps = _span_ps(trace, rows[~is_run]) + runs.span_ps
-    code = details.code[rows] if details else np.full(len(rows), -1, np.int32)
-    pairs, row = np.unique(np.column_stack((op, code)), axis=0, return_inverse=True)
-    row = row.reshape(-1).astype(np.int64)
+    n_codes = 1 + len(details.texts) if details else 1
+    keys, row = distinct_codes(op * n_codes + (details.code[rows] + 1 if details else 0))
+    op_of_row, code_of_row = np.divmod(keys, n_codes)
     ops = sum_occurrences(
-        [titles[i] for i in pairs[:, 0].tolist()], Occurrences(row, duration, self_ps, is_eager), span_ps
+        [titles[i] for i in op_of_row.tolist()], Occurrences(row, duration, self_ps, is_eager), span_ps
     )
-    ops = replace(ops, details=details.of(pairs[:, 1]) if details else ())
+    ops = replace(ops, details=details.of(code_of_row - 1) if details else ())
     return _with_inputs_work(trace, ops, rows, row) if _computes_on_host(trace) else ops
 
 

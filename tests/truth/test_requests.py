@@ -31,9 +31,9 @@ def check_latency(truth: Truth, found: HostInference) -> None:
     assert len(found) == len(began)
     assert found.size.tolist() == np.array(truth.facts["size"])[order].tolist()
     longer = (ended - began) - found.latency_ps / PS
-    # A thread may be put aside between its clock and its annotation: on a busy machine many are.
-    assert np.quantile(longer, 0.1) >= -1e-5  # work of the pool may end after the call
-    assert np.median(longer) <= LATE_S
+    # A thread may be put aside between its clock and its annotation: few are.
+    assert longer.min() >= -5e-5  # on a quiet machine TensorFlow's pool records its end 10 µs after the call
+    assert np.quantile(longer, 0.9) <= LATE_S
     assert (found.part_ps.sum(axis=1) == found.latency_ps).all()
     gaps = np.diff(began) - np.diff(found.start_ps) / PS
     assert np.median(np.abs(gaps)) <= LATE_S
@@ -50,18 +50,13 @@ def test_a_jax_server(n_threads: str) -> None:
     waited = (facts["done_s"] - facts["decoded_s"])[order]
     encode = (facts["ended_s"] - facts["done_s"])[order]
     part = found.part_ps / PS
-    # What is decoded before the call, and encoded after it, is the host's. On a busy machine threads are put
-    # aside between the program's clock and the call, so the quarter of the requests that agree best counts.
-    assert (
-        np.quantile(np.abs(part[:, Part.HOST_BEFORE] - decode), 0.25) <= 0.1 * np.median(decode) + LATE_S / 2
-    )
-    assert (
-        np.quantile(np.abs(part[:, Part.HOST_AFTER] - encode), 0.25) <= 0.1 * np.median(encode) + LATE_S / 2
-    )
+    # What is decoded before the call, and encoded after it, is the host's.
+    assert np.median(np.abs(part[:, Part.HOST_BEFORE] - decode)) <= 0.1 * np.median(decode) + LATE_S
+    assert np.median(np.abs(part[:, Part.HOST_AFTER] - encode)) <= 0.1 * np.median(encode) + LATE_S
     rest = part[:, [Part.WAIT, Part.QUEUE, Part.HOST_RUNTIME, Part.TO_DEVICE, Part.TO_HOST, Part.DEVICE]]
-    assert np.quantile(np.abs(rest.sum(axis=1) - waited), 0.25) <= 0.1 * np.median(waited) + LATE_S / 2
+    assert np.median(np.abs(rest.sum(axis=1) - waited)) <= 0.1 * np.median(waited) + LATE_S
     # Between call and result, the model runs most of the time.
-    assert np.quantile(part[:, Part.DEVICE] / waited, 0.75) >= 0.6
+    assert np.median(part[:, Part.DEVICE] / waited) >= 0.6
     payload = get_tool("inference_profile").run(truth.session(), None, {})
     span = facts["ended_s"].max() - facts["began_s"].min()
     assert payload.scalars["requests_per_s"].value == pytest.approx(len(found) / span, rel=0.02)

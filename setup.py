@@ -28,6 +28,7 @@ LICENSES = STATIC / "THIRD_PARTY_LICENSES.txt"
 OLDEST_NODE = (20, 19)
 
 NATIVE = sorted(path.stem for path in (ROOT / "tb_tpuprof" / "native" / "compiled").glob("[!_]*.py"))
+SHARED = "tb_tpuprof.native.compiled._shared"  # Cython's own code for memory views, once for all modules
 
 
 class BuildNative(build_ext):
@@ -42,7 +43,13 @@ class BuildNative(build_ext):
             ["-Wl,-s"] if sys.platform == "linux" and not self.inplace else []
         )  # names of C functions: of use to profilers only
         sources = [Extension(ext.name, list(ext.sources)) for ext in self.extensions]
-        made = cythonize(sources, build_dir=os.path.join("build", "cython"), language_level=3, quiet=True)
+        made = cythonize(
+            sources,
+            build_dir=os.path.join("build", "cython"),
+            language_level=3,
+            quiet=True,
+            shared_utility_qualified_name=SHARED,
+        )
         for ext, translated in zip(self.extensions, made, strict=True):
             ext.sources = translated.sources
             ext.extra_compile_args = options
@@ -192,7 +199,8 @@ if __name__ == "__main__":
                 f"tb_tpuprof.native.compiled.{name}", [f"tb_tpuprof/native/compiled/{name}.py"], optional=True
             )
             for name in NATIVE
-        ],
+        ]
+        + [Extension(SHARED, [], optional=True)],
         cmdclass={
             "build": Build,
             "build_ext": BuildNative,

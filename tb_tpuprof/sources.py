@@ -24,9 +24,30 @@ MAX_CHARACTERS = 240  # of a line
 MAX_PATH = 4096
 _PLACE = re.compile(r"(.+?):(\d{1,7})(?::\d{1,7})?")
 _CODE = (
-    ".py", ".pyi", ".pyx", ".pxd", ".c", ".cc", ".cpp", ".cxx", ".cu", ".cuh", ".h", ".hh", ".hpp", ".inc",
-    ".rs", ".go", ".java", ".kt", ".jl", ".swift", ".js", ".ts", ".mlir",
-)  # fmt: skip
+    ".py",
+    ".pyi",
+    ".pyx",
+    ".pxd",
+    ".c",
+    ".cc",
+    ".cpp",
+    ".cxx",
+    ".cu",
+    ".cuh",
+    ".h",
+    ".hh",
+    ".hpp",
+    ".inc",
+    ".rs",
+    ".go",
+    ".java",
+    ".kt",
+    ".jl",
+    ".swift",
+    ".js",
+    ".ts",
+    ".mlir",
+)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _INSIDE = getattr(os, "O_NOFOLLOW", 0)

@@ -17,6 +17,14 @@ from tb_tpuprof.errors import NotATrace, TraceFormatError
 from tb_tpuprof.ingest.riegeli.layout import Read, begins_as_riegeli, file_layout
 from tb_tpuprof.ingest.riegeli.varints import Damaged
 from tb_tpuprof.ingest.storage import kinds
+from tb_tpuprof.ingest.storage.file_names import (
+    PERFETTO_SUFFIXES,
+    STREAM_SUFFIX,
+    host_of,
+    is_program,
+    is_saved_page,
+    is_snapshot,
+)
 from tb_tpuprof.ingest.storage.files import (
     FileBytes,
     FileState,
@@ -28,14 +36,6 @@ from tb_tpuprof.ingest.storage.files import (
     read_range,
 )
 from tb_tpuprof.ingest.storage.riegeli_source import RiegeliSource
-from tb_tpuprof.ingest.storage.runs import (
-    PERFETTO_SUFFIXES,
-    STREAM_SUFFIX,
-    host_of,
-    is_program,
-    is_saved_page,
-    is_snapshot,
-)
 from tb_tpuprof.ingest.storage.source import (
     BytesSource,
     ColumnSource,

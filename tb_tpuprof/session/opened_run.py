@@ -11,8 +11,9 @@ from tb_tpuprof.analysis.events.frameworks import software
 from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.steps.clocks import clock_marks
 from tb_tpuprof.analysis.steps.diagnostics import trace_notices
+from tb_tpuprof.ingest.storage.file_names import is_program
 from tb_tpuprof.ingest.storage.run_info import RunInfo
-from tb_tpuprof.ingest.storage.runs import is_program, open_run
+from tb_tpuprof.ingest.storage.runs import open_run
 from tb_tpuprof.parallel.executors import EXECUTOR_VARIABLE
 from tb_tpuprof.parallel.progress import ProgressTracker
 from tb_tpuprof.session.host_store import Function, HostStore, RunContext

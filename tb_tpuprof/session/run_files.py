@@ -8,10 +8,10 @@ from threading import RLock
 from typing import Any, TypeVar
 
 from tb_tpuprof.ingest.graphs.files import GraphCache, find_graphs, graph_folder, read_place
+from tb_tpuprof.ingest.storage.file_names import is_program
 from tb_tpuprof.ingest.storage.files import file_state
 from tb_tpuprof.ingest.storage.programs import program_of_file, programs_in, read_program
 from tb_tpuprof.ingest.storage.run_info import RunInfo
-from tb_tpuprof.ingest.storage.runs import is_program
 from tb_tpuprof.session.memory import Memory
 from tb_tpuprof.trace.graph import Graph, GraphPlace, GraphSearch
 from tb_tpuprof.trace.held import Sizes

@@ -17,7 +17,8 @@ from tb_tpuprof.ingest.heap import torch_snapshot as torch_module
 from tb_tpuprof.ingest.heap.pprof import read_pprof
 from tb_tpuprof.ingest.heap.snapshot import read_heap
 from tb_tpuprof.ingest.heap.torch_snapshot import read_torch_snapshot
-from tb_tpuprof.ingest.storage.runs import find_runs, host_of, open_run
+from tb_tpuprof.ingest.storage.file_names import host_of
+from tb_tpuprof.ingest.storage.runs import find_runs, open_run
 from tb_tpuprof.session import Session
 from tb_tpuprof.trace.heap import Heap, Pool
 from tests.ingest.heap_files import (

@@ -83,9 +83,14 @@ def exposure(device: Activity, start_ps: Int64s, duration_ps: Int64s) -> Exposur
     compute_ps[order] = computed(steps.end) - computed(steps.start)
     run = of_run.key // max(n_steps, 1)
     return Exposure(
-        run, order[of_run.key % max(n_steps, 1)].astype(np.int64), sums[0], sums[1], of_run.elapsed_ps,
-        of_run.begins, compute_ps,
-    )  # fmt: skip
+        run,
+        order[of_run.key % max(n_steps, 1)].astype(np.int64),
+        sums[0],
+        sums[1],
+        of_run.elapsed_ps,
+        of_run.begins,
+        compute_ps,
+    )
 
 
 @dataclass(frozen=True)

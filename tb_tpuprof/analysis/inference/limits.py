@@ -101,9 +101,14 @@ def padding_of(batches: Batches) -> Padding | None:
     fraction = (n_padding - left) / (n_slots - left) if n_slots > left else 0.0
     is_worth_it = left >= n_padding / 10
     return Padding(
-        n_slots, n_padding, int(size[worst]), int(padded[worst]), float(wasted[worst] / n_padding),
-        better if is_worth_it else -1, fraction if is_worth_it else 0.0,
-    )  # fmt: skip
+        n_slots,
+        n_padding,
+        int(size[worst]),
+        int(padded[worst]),
+        float(wasted[worst] / n_padding),
+        better if is_worth_it else -1,
+        fraction if is_worth_it else 0.0,
+    )
 
 
 def _better_size(size: Int64s, padded: Int64s, count: Int64s, n_padding: int) -> tuple[int, int]:

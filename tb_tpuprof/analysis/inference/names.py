@@ -46,7 +46,8 @@ _SGLANG = re.compile(r"step\[(?P<mode>[A-Z_]+) bs=(?P<n>\d+)(?: toks=(?P<tokens>
 _PREFILL_MODES = ("EXTEND", "PREFILL")
 _MOST = 2**31 - 1  # numbers in names are counts of sequences and tokens
 _TRAINS = re.compile(
-    r"(?:.*/)?gradients?/.*|(?:Resource)?(?:Apply|SparseApply)[A-Z]\w*|.*:ResourceApply\w+|.*GradientDescent.*|"
+    r"(?:.*/)?gradients?/.*|(?:Resource)?(?:Apply|SparseApply)[A-Z]\w*|.*:ResourceApply\w+|"
+    r".*GradientDescent.*|"
     r"__inference_(?:train|multi_step_on_iterator|one_step_on_iterator)\w*|.*\btrain_(?:step|function)\b.*"
 )
 

@@ -164,14 +164,32 @@ def host_inference(trace: Trace) -> HostInference:
     in_pass = np.where((counts[:, :2] >= 0).all(axis=1), counts[:, :2].sum(axis=1), UNKNOWN)
     span, busy, unassigned = _device_use(trace, parts.end)
     return HostInference(
-        (trace.info.host,), found.source, found.unit, numbers(marks.start[:n]),
-        marks.start[:n], parts.end - marks.start[:n], parts.time_ps,
-        labels.model[:n], pattern, batch,
-        np.where(in_pass >= 0, in_pass, labels.size[:n]), phase[code],
-        counts[:, 0], counts[:, 1], counts[:, 2], counts[:, 3], np.zeros(n, np.int64),
-        labels.models, labels.patterns, batches,
-        busy, unassigned, span, planes(trace).hardware, parts.counts_others,
-    )  # fmt: skip
+        (trace.info.host,),
+        found.source,
+        found.unit,
+        numbers(marks.start[:n]),
+        marks.start[:n],
+        parts.end - marks.start[:n],
+        parts.time_ps,
+        labels.model[:n],
+        pattern,
+        batch,
+        np.where(in_pass >= 0, in_pass, labels.size[:n]),
+        phase[code],
+        counts[:, 0],
+        counts[:, 1],
+        counts[:, 2],
+        counts[:, 3],
+        np.zeros(n, np.int64),
+        labels.models,
+        labels.patterns,
+        batches,
+        busy,
+        unassigned,
+        span,
+        planes(trace).hardware,
+        parts.counts_others,
+    )
 
 
 def numbers(start_ps: Int64s) -> Int64s:
@@ -213,12 +231,18 @@ def _batches(labels: _Labels, batch: Int64s) -> Batches:
     np.add.at(total, batch[member], labels.size[:n][member])
     is_known[batch[member[labels.size[:n][member] < 0]]] = False
     return Batches(
-        numbers(start), start, end - start, np.where(has_member, np.maximum(start - first_queued, 0), 0),
+        numbers(start),
+        start,
+        end - start,
+        np.where(has_member, np.maximum(start - first_queued, 0), 0),
         np.bincount(batch[member], minlength=n_batches),
         np.where(size >= 0, size, np.where(is_known, total, UNKNOWN)),
-        labels.padded[n:].copy(), request_parts(trace).batch_device_ps, labels.batch_model(batch),
-        labels.pattern[n:].copy(), np.zeros(n_batches, np.int64),
-    )  # fmt: skip
+        labels.padded[n:].copy(),
+        request_parts(trace).batch_device_ps,
+        labels.batch_model(batch),
+        labels.pattern[n:].copy(),
+        np.zeros(n_batches, np.int64),
+    )
 
 
 class _Labels:

@@ -29,9 +29,19 @@ _LISTED_FUNCTION = 9
 _KINDS = ("list", "text", "integer", "number", "boolean", "type", "shape", "tensor", "argument", "function")
 # Types whose values in `tensor_content` NumPy reads, and the fields of other values.
 _CONTENT = {
-    1: "<f4", 2: "<f8", 3: "<i4", 4: "u1", 5: "<i2", 6: "i1", 9: "<i8", 10: "?", 17: "<u2", 19: "<f2",
-    22: "<u4", 23: "<u8",
-}  # fmt: skip
+    1: "<f4",
+    2: "<f8",
+    3: "<i4",
+    4: "u1",
+    5: "<i2",
+    6: "i1",
+    9: "<i8",
+    10: "?",
+    17: "<u2",
+    19: "<f2",
+    22: "<u4",
+    23: "<u8",
+}
 _INTEGERS = (3, 4, 5, 6, 9, 10, 17, 22, 23)
 _FLOATS = {5: "<f4", 6: "<f8"}
 TypeName = Callable[[int], str]

@@ -69,9 +69,18 @@ _L_NAME, _L_PHASE, _L_DURATION_US, _L_ID, _L_SCOPE, _L_BIND, _L_LOCAL_ID, _L_GLO
 )
 _L_ENCLOSING, _L_DIRECTION, _L_PID, _L_TID = 12, 13, 18, 19
 _LEGACY_FIELDS = (
-    _L_NAME, _L_PHASE, _L_DURATION_US, _L_ID, _L_BIND, _L_LOCAL_ID, _L_GLOBAL_ID, _L_ENCLOSING, _L_DIRECTION,
-    _L_PID, _L_TID,
-)  # fmt: skip
+    _L_NAME,
+    _L_PHASE,
+    _L_DURATION_US,
+    _L_ID,
+    _L_BIND,
+    _L_LOCAL_ID,
+    _L_GLOBAL_ID,
+    _L_ENCLOSING,
+    _L_DIRECTION,
+    _L_PID,
+    _L_TID,
+)
 _LONGEST_US = 2**40
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.errors import StorageError
+from tb_tpuprof.ingest.storage.file_names import HLO_SUFFIX, NO_MODULE
 from tb_tpuprof.ingest.storage.files import filesystem, is_url, read_file, storage_errors
-from tb_tpuprof.ingest.storage.runs import HLO_SUFFIX, NO_MODULE
 from tb_tpuprof.trace.hlo_programs import Program, Programs, program_of
 from tb_tpuprof.trace.trace import Trace
 

@@ -28,43 +28,31 @@ from typing import NamedTuple
 
 from tb_tpuprof.errors import LogDirectory, NotATrace, RunNotFound, StorageError
 from tb_tpuprof.ingest.storage import joining
+from tb_tpuprof.ingest.storage.file_names import (
+    ALL_HOSTS,
+    ANY_JSON,
+    HLO_SUFFIX,
+    JAX_PERFETTO,
+    NO_HOST,
+    NO_NAME,
+    PYTORCH_SUFFIXES,
+    SUFFIXES,
+    TABLE_SUFFIXES,
+    host_of,
+    is_program,
+    is_saved_page,
+    is_snapshot,
+    is_trace,
+    makes_a_run,
+    rank_of,
+    stamped,
+    written_ns,
+)
 from tb_tpuprof.ingest.storage.files import file_state, filesystem, is_url, storage_errors
-from tb_tpuprof.ingest.storage.kinds import SNAPSHOT_SUFFIXES, kind_of_name, page_of_name, without_trace
+from tb_tpuprof.ingest.storage.kinds import SNAPSHOT_SUFFIXES, kind_of_name, without_trace
 from tb_tpuprof.ingest.storage.run_info import HLO, LEGACY, MEMORY, OK, HostFile, RunInfo
 
-STREAM_SUFFIX = ".xplane.riegeli"
-XPLANE_SUFFIXES = (".xplane.pb", ".xplane.pb.gz", ".xspace.pb", ".xspace.pb.gz", STREAM_SUFFIX)
-PYTORCH_SUFFIXES = (".pt.trace.json", ".pt.trace.json.gz")
-OLD_TRACE_SUFFIXES = (".trace", ".trace.gz")
-TABLE_SUFFIXES = (".SSTABLE", ".tracetable")
-PERFETTO_SUFFIXES = (".pftrace", ".perfetto-trace", ".pftrace.gz", ".perfetto-trace.gz")
-_JSON_SUFFIXES = (".trace.json", ".trace.json.gz")
-SUFFIXES = (
-    *XPLANE_SUFFIXES,
-    *PYTORCH_SUFFIXES,
-    *_JSON_SUFFIXES,
-    *OLD_TRACE_SUFFIXES,
-    *TABLE_SUFFIXES,
-    *PERFETTO_SUFFIXES,
-)
-# Files that make a run of a folder outside plugins/profile; names such as x.json and x.trace say too little.
-_LOOSE_SUFFIXES = (
-    *XPLANE_SUFFIXES,
-    *PYTORCH_SUFFIXES,
-    *_JSON_SUFFIXES,
-    *TABLE_SUFFIXES,
-    *PERFETTO_SUFFIXES,
-    *SNAPSHOT_SUFFIXES,
-)
-_PARTS_OF_TABLES = (".metadata.SSTABLE", ".trie.SSTABLE")
-_PERFETTO = "perfetto_trace.json.gz"  # JAX writes it next to the XPlane, with the same events
-_ANY_JSON = (".json", ".json.gz")
-_ALL_HOSTS = "ALL_HOSTS"  # a viewer's table of several hosts, which have tables of their own
 UNREADABLE = "unreadable"
-NO_NAME = "(no name)"
-HLO_SUFFIX = ".hlo_proto.pb"
-NO_MODULE = "NO_MODULE"  # another viewer's marker file: there is no HLO
-NO_HOST = "(no host)"  # replaces the host in a run that has programs but no trace
 PROGRAM_ONLY = (
     "This file contains the HLO of one compiled program and no trace: the memory viewer and the graph viewer "
     "show what the compiler planned. Capture a profile to see what ran and for how long."
@@ -83,7 +71,6 @@ SNAPSHOTS_ONLY = (
     "and by whom. Capture a profile to see what ran and for how long."
 )
 _SESSION_TIME = re.compile(r"^(\d{4})[_-](\d\d)[_-](\d\d)[_-](\d\d)[_-](\d\d)[_-](\d\d)")
-_TIMESTAMP = re.compile(r"\.\d{10,}$")
 _MAX_FOLDERS = 200_000
 
 
@@ -94,47 +81,6 @@ class _Entry(NamedTuple):
     path: str
     size_bytes: int
     mtime_ns: int
-
-
-def host_of(path: str) -> str:
-    """The host of a trace file: its name without the suffix."""
-    name = os.path.basename(path)
-    if is_program(name):
-        return NO_HOST
-    for suffix in SUFFIXES:
-        if name.endswith(suffix):
-            host = name[: -len(suffix)]
-            return (_TIMESTAMP.sub("", host) if suffix in PYTORCH_SUFFIXES else host) or NO_NAME
-    if is_snapshot(name):
-        return re.sub(r"\.(p?prof(\.gz)?|pickle)$", "", name) or NO_NAME
-    page = page_of_name(name)
-    return (page.host if page else re.sub(r"\.json(\.gz)?$", "", name)) or NO_NAME
-
-
-def _is_trace(name: str) -> bool:
-    """Whether a file of a run's folder is a host's trace by its name."""
-    return name.endswith(SUFFIXES) and not name.endswith(_PARTS_OF_TABLES)
-
-
-def _is_loose(name: str) -> bool:
-    """Whether a file makes a run of any folder."""
-    return name.endswith(_LOOSE_SUFFIXES) and not name.endswith(_PARTS_OF_TABLES)
-
-
-def is_snapshot(path: str) -> bool:
-    """Whether a file is a snapshot of memory, by its name."""
-    return path.endswith(SNAPSHOT_SUFFIXES)
-
-
-def is_program(path: str) -> bool:
-    """Whether a file contains the HLO of a program."""
-    return path.endswith(HLO_SUFFIX) and os.path.basename(path) != NO_MODULE + HLO_SUFFIX
-
-
-def is_saved_page(path: str) -> bool:
-    """Whether a file is a page that an older profiler saved and that can be read."""
-    page = page_of_name(path)
-    return page is not None and page.is_read
 
 
 def find_runs(logdir: str) -> list[RunInfo]:
@@ -249,7 +195,7 @@ def _of_file(path: str, size_bytes: int, mtime_ns: int) -> RunInfo:
 def _holds_traces(folder: str) -> bool:
     """Whether the folder itself contains files that make it a run."""
     with storage_errors(folder), os.scandir(folder) as entries:
-        return any(_is_loose(entry.name) for entry in entries)
+        return any(makes_a_run(entry.name) for entry in entries)
 
 
 def _session_folders(logdir: str) -> Iterator[str]:
@@ -268,7 +214,7 @@ def _session_folders(logdir: str) -> Iterator[str]:
             folders = [entry.path for entry in children if _is_folder(entry)]
         except OSError:
             continue
-        is_loose = any(_is_loose(entry.name) for entry in children)
+        is_loose = any(makes_a_run(entry.name) for entry in children)
         if folder.replace(os.sep, "/").endswith("/plugins/profile"):
             yield from folders
         else:
@@ -327,7 +273,7 @@ def _printable(name: str) -> str:
 
 
 def _matters(name: str) -> bool:
-    return name.endswith((*SUFFIXES, HLO_SUFFIX, *_ANY_JSON, *SNAPSHOT_SUFFIXES)) or (
+    return name.endswith((*SUFFIXES, HLO_SUFFIX, *ANY_JSON, *SNAPSHOT_SUFFIXES)) or (
         kind_of_name(name) is not None
     )
 
@@ -338,18 +284,18 @@ def _of_entries(name: str, path: str, entries: list[_Entry], folder_time: Callab
     newest = 0
     for entry in entries:
         file = HostFile(host_of(entry.name), entry.path, entry.size_bytes, entry.mtime_ns)
-        if _is_trace(entry.name):
+        if is_trace(entry.name):
             files.append(file)
-            newest = max(newest, _written_ns(entry.name) or entry.mtime_ns)
+            newest = max(newest, written_ns(entry.name) or entry.mtime_ns)
         elif is_snapshot(entry.name):
             snapshots.append(file)
         elif is_program(entry.name) and entry.size_bytes:
             programs.append(replace(file, host=NO_HOST))
-        elif entry.name == _PERFETTO:
+        elif entry.name == JAX_PERFETTO:
             perfetto.append(file)
         elif is_saved_page(entry.name):
             pages.append(file)
-        elif entry.name.endswith(_ANY_JSON) and kind_of_name(entry.name) is None:
+        elif entry.name.endswith(ANY_JSON) and kind_of_name(entry.name) is None:
             others.append(file)
     files = files or perfetto or snapshots or _of_pages(pages) or _of_programs(programs) or others
     newest = newest or max((file.mtime_ns for file in files), default=0) or folder_time()
@@ -425,38 +371,18 @@ def _one_per_host(files: list[HostFile]) -> list[HostFile]:
     times: dict[str, set[str]] = {}
     for file in files:
         if file.path.endswith(PYTORCH_SUFFIXES):
-            times.setdefault(file.host, set()).add(_stamped(file.path))
+            times.setdefault(file.host, set()).add(stamped(file.path))
     unique: dict[str, HostFile] = {}
-    if any(file.host != _ALL_HOSTS for file in files):
-        files = [file for file in files if file.host != _ALL_HOSTS or not file.path.endswith(TABLE_SUFFIXES)]
-    for file in sorted(files, key=lambda file: (_rank(file.path), file.path), reverse=True):
+    if any(file.host != ALL_HOSTS for file in files):
+        files = [file for file in files if file.host != ALL_HOSTS or not file.path.endswith(TABLE_SUFFIXES)]
+    for file in sorted(files, key=lambda file: (rank_of(file.path), file.path), reverse=True):
         host = (
-            _stamped(file.path)
+            stamped(file.path)
             if len(times.get(file.host, ())) > 1 and file.path.endswith(PYTORCH_SUFFIXES)
             else file.host
         )
         unique[host] = replace(file, host=host)
     return list(unique.values())
-
-
-def _written_ns(name: str) -> int:
-    """The time in the names of PyTorch's files (milliseconds, in later versions nanoseconds) as nanoseconds,
-    0 if there is none.
-    """
-    digits = _TIMESTAMP.search(_stamped(name)) if name.endswith(PYTORCH_SUFFIXES) else None
-    text = digits[0][1:] if digits else ""
-    return int(text) * 10**6 if len(text) == 13 else int(text) if len(text) == 19 else 0
-
-
-def _rank(path: str) -> int:
-    """XPlanes first, then PyTorch's JSON, then JSON made from an XPlane, then older formats and tables."""
-    order = (XPLANE_SUFFIXES, PYTORCH_SUFFIXES, _ANY_JSON, OLD_TRACE_SUFFIXES, PERFETTO_SUFFIXES)
-    return next((rank for rank, suffixes in enumerate(order) if path.endswith(suffixes)), len(order))
-
-
-def _stamped(path: str) -> str:
-    """The worker's name with the timestamp that PyTorch appends."""
-    return re.sub(r"\.pt\.trace\.json(\.gz)?$", "", os.path.basename(path))
 
 
 def _natural(text: str) -> list[tuple[int, int, str]]:
@@ -488,7 +414,7 @@ def _url_runs(logdir: str) -> list[RunInfo]:
     sessions: dict[str, list[dict[str, object]]] = {}
     for path, entry in files.items():
         folder = os.path.dirname(path)
-        if os.path.dirname(folder).endswith("plugins/profile") or _is_loose(os.path.basename(path)):
+        if os.path.dirname(folder).endswith("plugins/profile") or makes_a_run(os.path.basename(path)):
             sessions.setdefault(folder, []).append({**entry, "name": path})
     return [
         _url_run(_run_name(inner.rstrip("/") or "/", folder), prefix + folder.lstrip("/"), files)

@@ -218,8 +218,11 @@ def sizes_table(found: HostInference) -> dict[str, Table]:
     batches = found.batches
     if len(batches):
         size, padded, latency, device = (
-            batches.size, batches.padded_size, batches.duration_ps, batches.device_ps,
-        )  # fmt: skip
+            batches.size,
+            batches.padded_size,
+            batches.duration_ps,
+            batches.device_ps,
+        )
         title = "Batches"
     else:
         size, padded = found.size, np.full(len(found), -1, np.int64)

@@ -1,4 +1,5 @@
-"""A synthetic multislice job -> an XSpace for each host: cores that transfer data to other slices all the time.
+"""A synthetic multislice job -> an XSpace for each host: cores that transfer data to other slices all the
+time.
 
     python -m bench.dcn_trace OUTPUT_DIR [--hosts 8] [--cores 4] [--transfers 3000]
 

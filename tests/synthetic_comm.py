@@ -40,20 +40,27 @@ def program() -> bytes:
     pair = {2: 13, 4: [half, whole]}
     ops = [
         instruction(1, "parameter", half),
-        {**instruction(2, "all-gather-start", pair, [1], f26=1, f49=[{1: (0, 1)}, {1: (2, 3)}]), 1: "all-gather-start.7"},
+        {
+            **instruction(2, "all-gather-start", pair, [1], f26=1, f49=[{1: (0, 1)}, {1: (2, 3)}]),
+            1: "all-gather-start.7",
+        },
         {**instruction(3, "all-gather-done", whole, [2]), 1: "all-gather-done.7"},
         {**instruction(4, "copy-start", {2: 13, 4: [whole, whole]}, [3]), 1: "copy-start.5"},
         {**instruction(5, "copy-done", whole, [4]), 1: "copy-done.5"},
         {**instruction(6, "all-reduce", whole, [5], f26=2, f49=[{1: (0, 1, 2, 3)}]), 1: "all-reduce.41"},
         {
             **instruction(
-                7, "collective-permute-start", {2: 13, 4: [whole, whole]}, [6], f26=3,
+                7,
+                "collective-permute-start",
+                {2: 13, 4: [whole, whole]},
+                [6],
+                f26=3,
                 f52=[{1: core, 2: (core + 1) % 4} for core in range(4)],
             ),
             1: "collective-permute-start.9",
         },
         {**instruction(8, "collective-permute-done", whole, [7]), 1: "collective-permute-done.9"},
-    ]  # fmt: skip
+    ]
     return proto([computation(1, "main", ops, 8)])
 
 

@@ -1,10 +1,11 @@
 """Synthetic hosts of a multislice job with planted transfers between slices. Nothing here was measured on a
 device.
 
-    drawn_dcn({"a": [Transfer("all-reduce.1", "ALL_REDUCE", 4, 1024)]}, {"h0": ["a", "core 0's runs", "core 1's"]})
+    transfers = [Transfer("all-reduce.1", "ALL_REDUCE", 4, 1024)]
+    drawn_dcn({"a": transfers}, {"h0": ["a", "core 0's runs", "core 1's"]})
 
-Runs are written `name:begin-end` in µs, as in `tests/pod_drawing.py`. The operations of transfer i are send.i,
-send-done.i, recv.i and recv-done.i; `fusion` is compute.
+Runs are written `name:begin-end` in µs, as in `tests/pod_drawing.py`. The operations of transfer i are
+send.i, send-done.i, recv.i and recv-done.i; `fusion` is compute.
 """
 
 from __future__ import annotations
@@ -163,21 +164,27 @@ SHUFFLE = Transfer("shuffle.5", "ALL_TO_ALL", 5, 50_000)
 RAGGED = Transfer("ragged.6", "RAGGED_ALL_TO_ALL", 5, 50_000)
 ALL = (REDUCE, GATHER, PERMUTE, SCATTER, SHUFFLE, RAGGED)
 # One transfer alone: slack 5–100, 110–200 and 205–300: 95 + 90 + 95 µs; stall 5 + 10 + 5 + 40 µs.
-ALONE = "send.1:0-5 fusion:5-100 send-done.1:100-110 fusion:110-200 recv.1:200-205 fusion:205-300 recv-done.1:300-340"
+ALONE = (
+    "send.1:0-5 fusion:5-100 send-done.1:100-110 fusion:110-200 recv.1:200-205 fusion:205-300 "
+    "recv-done.1:300-340"
+)
 # Two interleaved: the operations of either count in neither's slack.
 INTERLEAVED = (
-    "send.1:0-10 send.2:10-30 fusion:30-100 send-done.2:100-105 send-done.1:105-120 recv.1:120-130 recv.2:130-140 "
+    "send.1:0-10 send.2:10-30 fusion:30-100 send-done.2:100-105 send-done.1:105-120 recv.1:120-130 "
+    "recv.2:130-140 "
     "recv-done.2:140-200 fusion:200-250 recv-done.1:250-300"
 )
 
 
-# What the cores of each host run. On the third host: two transfers of a kind, then one that does not complete;
+# What the cores of each host run. On the third host: two transfers of a kind, then one that does not
+# complete;
 # and on its last core a recv-done whose send is before the capture.
 CORES = {
     "synthetic-0": [ALONE, INTERLEAVED],
     "synthetic-1": ["send.3:1000-1100 send-done.3:1100-1300 recv.3:1300-1400 recv-done.3:1400-1800"],
     "synthetic-2": [
-        "send.1:0-10 send-done.1:10-20 fusion:20-50 recv.1:50-60 recv-done.1:60-70 fusion:70-100 send.1:100-110 "
+        "send.1:0-10 send-done.1:10-20 fusion:20-50 recv.1:50-60 recv-done.1:60-70 fusion:70-100 "
+        "send.1:100-110 "
         "send-done.1:110-130 recv.1:130-140 fusion:140-300 recv-done.1:300-320 send.4:330-340",
         "send.4:0-10 send-done.4:10-20 recv.4:20-30 fusion:30-80 recv-done.4:80-90",
         "recv-done.5:0-50 send.5:50-60 send-done.5:60-70 recv.5:70-80 fusion:80-90 recv-done.5:90-95 "

@@ -1,9 +1,9 @@
 """A model server's trace from the names that TensorFlow's batching and libtpu write, with planted times.
 Synthetic: no server was measured.
 
-Requests arrive at random, with bursts; each waits until its model's batch begins: as soon as the server is free
-and the batch is full or its first request has waited long enough. A batch is padded to an allowed size and takes
-longer the larger that is.
+Requests arrive at random, with bursts; each waits until its model's batch begins: as soon as the server is
+free and the batch is full or its first request has waited long enough. A batch is padded to an allowed size
+and takes longer the larger that is.
 
     caller     ├ BatchingSessionRun ──────────────────────────────────────────┤
                ▪ ScheduleWithoutSplit
@@ -40,8 +40,8 @@ class Server:
 
 @dataclass
 class Planted:
-    """A request's times in µs: when it came, was queued, began and ended to be processed, and ended; its parts;
-    its batch.
+    """A request's times in µs: when it came, was queued, began and ended to be processed, and ended; its
+    parts; its batch.
     """
 
     start: int

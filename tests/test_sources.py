@@ -1,4 +1,6 @@
-"""Places in source code: links and folders as the user sets them, and which files a hostile trace can reach."""
+"""Places in source code: links and folders as the user sets them, and which files a hostile trace can
+reach.
+"""
 
 from __future__ import annotations
 

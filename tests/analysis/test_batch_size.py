@@ -1,5 +1,5 @@
-"""The batch size, where shapes reveal it, and the doubts that leave it unknown: drawn programs, calls of PyTorch
-and pipelines; and recorded runs whose scripts state it.
+"""The batch size, where shapes reveal it, and the doubts that leave it unknown: drawn programs, calls of
+PyTorch and pipelines; and recorded runs whose scripts state it.
 """
 
 from __future__ import annotations
@@ -292,8 +292,10 @@ def test_two_sizes_of_a_prediction_loop_are_told() -> None:
 @pytest.mark.skipif(not CORPUS, reason="TPUPROF_CORPUS is not set")
 def test_recorded_pytorch_runs_read_plainly() -> None:
     """Image models: the first dimension of each convolution in the file."""
-    for name in ("kineto_samples/resnet50_num_workers_0/worker0.1623143089861.pt.trace.json.gz",
-                 "tracelens_torch/traces/mi300/resnet_act_checkpoint.json.gz"):  # fmt: skip
+    for name in (
+        "kineto_samples/resnet50_num_workers_0/worker0.1623143089861.pt.trace.json.gz",
+        "tracelens_torch/traces/mi300/resnet_act_checkpoint.json.gz",
+    ):
         path = Path(CORPUS) / name
         events, _ = loaded(path)
         sizes = {each["args"]["Input Dims"][0][0] for each in events if each.get("name") == "aten::conv2d"}

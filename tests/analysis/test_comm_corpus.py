@@ -1,5 +1,5 @@
-"""Exposed communication of recorded runs beside a plain count over their files: protobuf and JSON, interval by
-interval.
+"""Exposed communication of recorded runs beside a plain count over their files: protobuf and JSON, interval
+by interval.
 """
 
 from __future__ import annotations

@@ -276,7 +276,9 @@ def test_pictures_are_bounded() -> None:
 
 
 def test_lanes_of_a_picture() -> None:
-    """Asynchronous operations lie in the first lane that is free; others of a TensorCore beside its compute."""
+    """Asynchronous operations lie in the first lane that is free; others of a TensorCore beside its
+    compute.
+    """
     devices = comm_devices(tpus())
     names = {code: op.name for code, op in enumerate(devices.ops)}
     boxes = picture(devices, 1, 0)
@@ -288,8 +290,11 @@ def test_lanes_of_a_picture() -> None:
     assert (boxes.start_ps / PS).tolist() == [10, 10]
     later = picture(devices, 1, 1)
     assert set(zip(later.lane.tolist(), later.kind, strict=True)) == {
-        (0, "compute"), (1, "exposed"), (1, "partly"), (-1, "total"),
-    }  # fmt: skip
+        (0, "compute"),
+        (1, "exposed"),
+        (1, "partly"),
+        (-1, "total"),
+    }
     overlapping = comm_devices(
         build(
             [
@@ -314,8 +319,8 @@ def test_lanes_of_a_picture() -> None:
 
 
 def test_four_devices_of_a_cpu_sum_over_one_another() -> None:
-    """A recorded JAX job: its `psum` is an all-reduce in the program, whatever its name. The runs of operations,
-    whose ends have tests of their own, divided in plain loops.
+    """A recorded JAX job: its `psum` is an all-reduce in the program, whatever its name. The runs of
+    operations, whose ends have tests of their own, divided in plain loops.
     """
     data = gzip.decompress((DATA / "jax_four_devices.xplane.pb.gz").read_bytes())
     trace = open_trace_of(data)

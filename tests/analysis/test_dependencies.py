@@ -1,5 +1,5 @@
-"""Arrows between the operations of a compiled program, from its operands: in drawn runs, and compared with a plain
-reading of a recorded one.
+"""Arrows between the operations of a compiled program, from its operands: in drawn runs, and compared with a
+plain reading of a recorded one.
 """
 
 from __future__ import annotations

@@ -124,7 +124,8 @@ KERNELS = [
     ("void marlin::Marlin<256, 1, 8, 8, 4>(int4 const*)", "Other", True),
     (
         (
-            "void cutlass::device_kernel<flash::enable_sm90<flash::FlashAttnFwdSm90<flash::CollectiveMainloopFwdSm90>"
+            "void "
+            "cutlass::device_kernel<flash::enable_sm90<flash::FlashAttnFwdSm90<flash::CollectiveMainloopFwdSm90>"
             " > >(Params)"
         ),
         "Flash attention",

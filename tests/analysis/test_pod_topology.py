@@ -108,7 +108,9 @@ def test_an_axis_wraps_only_where_its_generation_closes_it(
 
 
 def test_the_hosts_blocks_decide_between_shapes_of_one_size() -> None:
-    """64 chips of v4 are 4 × 4 × 4 by default; hosts whose second row begins 8 chips later show another one."""
+    """64 chips of v4 are 4 × 4 × 4 by default; hosts whose second row begins 8 chips later show another
+    one.
+    """
     assert placed("TPU v4", blocks((4, 8, 16), (2, 2, 1))).shape == (4, 8, 16)
     assert placed("TPU v4", blocks((8, 8, 8), (2, 2, 1))).shape == (8, 8, 8)
     assert placed("TPU v5e", blocks((8, 4, 1), (2, 2, 1))).shape == (8, 4, 1)

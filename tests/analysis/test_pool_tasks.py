@@ -31,11 +31,15 @@ def drawn() -> Trace:
     """
     lines = {
         "python": [
-            event("dot", 10, 20), record(12, 1), record(13, 2), event("add", 60, 10), record(61, 1),
+            event("dot", 10, 20),
+            record(12, 1),
+            record(13, 2),
+            event("add", 60, 10),
+            record(61, 1),
         ],
         "pool/1": [*region(14, 40, 1)[:1], record(20, 3), region(14, 40, 1)[1], *region(63, 66, 1)],
         "pool/2": [*region(5, 8, 9), *region(19, 33, 2), *region(45, 52, 3)],
-    }  # fmt: skip
+    }
     return build([DrawnPlane("/host:CPU", lines)])
 
 

@@ -41,9 +41,18 @@ def collective(ts: float, dur: float, correlation: int, **args: Any) -> list[dic
     }
     return [
         x("cuda_runtime", "cudaLaunchKernel", correlation, 1, HOST, correlation=correlation),
-        x("kernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", ts, dur, STREAM, device=0, stream=7,
-          correlation=correlation, **facts),
-    ]  # fmt: skip
+        x(
+            "kernel",
+            "ncclDevKernel_AllReduce_Sum_f32_RING_LL",
+            ts,
+            dur,
+            STREAM,
+            device=0,
+            stream=7,
+            correlation=correlation,
+            **facts,
+        ),
+    ]
 
 
 def rank(folder: Path, *groups: list[dict[str, Any]], listed: Any = LISTED) -> Trace:

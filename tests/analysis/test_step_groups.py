@@ -180,7 +180,9 @@ def test_roots_by_their_names() -> None:
 
 
 def test_cores_without_steps_and_lines_of_steps_beside_another() -> None:
-    """What a core without steps consumes leads to no event; an empty step keeps its number; of two lines of steps the last counts."""
+    """What a core without steps consumes leads to no event; an empty step keeps its number; of two lines of
+    steps the last counts.
+    """
     main = [event("first", 0, 3), event("train", 10, 80, _r=1, step_num=0), event("send", 12, 2, _pt=1, _p=5)]
     cores = [
         DrawnPlane("/device:TPU:0", {"Steps": [event("s", 20, 10)], "XLA Ops": [event("op", 22, 3)]}),

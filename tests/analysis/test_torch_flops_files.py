@@ -1,5 +1,5 @@
-"""FLOPs of recorded PyTorch jobs against what else is known of them: the model of the job, and a plain reading of
-the raw file, event by event.
+"""FLOPs of recorded PyTorch jobs against what else is known of them: the model of the job, and a plain
+reading of the raw file, event by event.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def test_flops_of_a_known_network(run: str) -> None:
 
 
 def test_flops_of_torchs_own_counter() -> None:
-    """`torch.utils.flop_counter` on the same program. It does not count attention on the CPU, and it counts the
-    weight's gradient of a grouped convolution once per group, which is 4 times too often here.
+    """`torch.utils.flop_counter` on the same program. It does not count attention on the CPU, and it counts
+    the weight's gradient of a grouped convolution once per group, which is 4 times too often here.
     """
     folder = DATA.parent / "kineto"
     expected = json.loads((folder / "products.json").read_text("utf-8"))
@@ -79,7 +79,9 @@ def _events(path: Path) -> list[dict[str, Any]]:
 
 
 def _plain_flops(event: dict[str, Any]) -> float:
-    """FLOPs of a product by its inputs, 0 if it is none or they are not recorded; independent of the package."""
+    """FLOPs of a product by its inputs, 0 if it is none or they are not recorded; independent of the
+    package.
+    """
     args, name = event["args"], event["name"]
     dims = args.get("Input Dims", args.get("Input dims")) or []
     values = args.get("Concrete Inputs") or []

@@ -9,8 +9,8 @@ FLOAT, HALF, BF16, LONG, FP8 = "float", "c10::Half", "c10::BFloat16", "long int"
 
 
 def inputs_text(*inputs: Any, values: bool = True) -> str:
-    """The inputs of a call: a tensor is (dimensions, type), anything else is a value, as Kineto writes it; None is
-    an optional input that was not passed. `values`: whether `Concrete Inputs` are recorded.
+    """The inputs of a call: a tensor is (dimensions, type), anything else is a value, as Kineto writes it;
+    None is an optional input that was not passed. `values`: whether `Concrete Inputs` are recorded.
     """
     dims = [list(item[0]) if isinstance(item, tuple) else [] for item in inputs]
     types = [item[1] if isinstance(item, tuple) else "" if item is None else "Scalar" for item in inputs]

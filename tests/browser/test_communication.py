@@ -1,4 +1,6 @@
-"""A walk through the communication page of a job whose cores overlap it: numbers, a step and a device drawn."""
+"""A walk through the communication page of a job whose cores overlap it: numbers, a step and a device
+drawn.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A walk through the requests of a synthetic model server: tiles, charts, models, the way to the timeline; and a
-run without requests.
+"""A walk through the requests of a synthetic model server: tiles, charts, models, the way to the timeline;
+and a run without requests.
 """
 
 from __future__ import annotations

@@ -67,7 +67,8 @@ def test_the_torus_draws_the_route_of_the_channel(page: Page, server: Server) ->
         page.wait_for_timeout(300)
         counts.append(
             canvas.evaluate(
-                "c => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.filter((v, i) => i % 4 === 3 && v)"
+                "c => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.filter((v, i) => "
+                "i % 4 === 3 && v)"
                 ".length"
             )
         )

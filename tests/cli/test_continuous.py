@@ -1,4 +1,6 @@
-"""`tpuprof continuous`, and the settings of `tpuprof capture`: what is sent, saved and printed, and exit codes."""
+"""`tpuprof continuous`, and the settings of `tpuprof capture`: what is sent, saved and printed, and exit
+codes.
+"""
 
 from __future__ import annotations
 

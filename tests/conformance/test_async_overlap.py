@@ -1,8 +1,8 @@
 """Asynchronous operations beside what `xprof analyze_async_overlap` 2.24.2 says of the TPU v6e run.
 
 Deliberate differences: the peer pairs starts and dones by the number in their names, where XLA numbers them
-independently; only core 0 has the line `Async XLA Ops`, from which the peer takes whole windows. There both agree
-to the picosecond, by the clock of the host, which the peer uses.
+independently; only core 0 has the line `Async XLA Ops`, from which the peer takes whole windows. There both
+agree to the picosecond, by the clock of the host, which the peer uses.
 """
 
 from __future__ import annotations
@@ -84,7 +84,9 @@ def test_the_other_cores_take_as_long_which_the_peer_s_pairs_do_not() -> None:
 
 
 def test_almost_nothing_is_hidden() -> None:
-    """The peer: 2.6% of all windows; here 2.4% of the pairs, 3.1% of the time in which anything is in flight."""
+    """The peer: 2.6% of all windows; here 2.4% of the pairs, 3.1% of the time in which anything is in
+    flight.
+    """
     session = open_session(RUN)
     host = session.get(comm_host, session.hosts[0])
     hidden, exposed = int(host.hidden_ps.sum()), int(host.exposed_ps.sum())

@@ -1,5 +1,5 @@
-"""Requests and batches of a synthetic server as xprof finds them in the same file, where an interpreter that has it
-is at hand.
+"""Requests and batches of a synthetic server as xprof finds them in the same file, where an interpreter that
+has it is at hand.
 """
 
 from __future__ import annotations
@@ -73,7 +73,9 @@ def lateness(ours: Payload) -> list[float]:
 
 
 def check_requests(peer: list[dict[str, Any]], ours: dict[str, list[Any]], late_ps: list[float]) -> None:
-    """Each request that the peer samples is one of ours. What its batch does before and between is idle time there."""
+    """Each request that the peer samples is one of ours. What its batch does before and between is idle time
+    there.
+    """
 
     def ms(row: int, *columns: str) -> float:
         return sum(ours[f"{column}_ps"][row] for column in columns) / MS

@@ -1,9 +1,9 @@
 """Transfers between slices beside those that xprof 2.24.2 reports for the same synthetic hosts.
 
 It reads the first core of each host, so the hosts have only that one here. Its columns, recorded with
-`raw_to_tool_data.xspace_to_tool_data(files, "megascale_stats", {"host": …})`: rendezvous, receive, send, type,
-slack, observed duration, stall in send, send-done, recv, recv-done and in all, total stall (ms), occurrences,
-bytes, and required bandwidth in Gbit/s. Times are whole microseconds.
+`raw_to_tool_data.xspace_to_tool_data(files, "megascale_stats", {"host": …})`: rendezvous, receive, send,
+type, slack, observed duration, stall in send, send-done, recv, recv-done and in all, total stall (ms),
+occurrences, bytes, and required bandwidth in Gbit/s. Times are whole microseconds.
 """
 
 from __future__ import annotations
@@ -19,19 +19,63 @@ from tests.tools.test_pod_viewer import table
 
 Row = tuple[str, str, str, str, float, float, float, float, float, float, float, float, int, float, float]
 _ALL = (
-    ("all-reduce.1", "recv-done.1", "send.1", "ALL_REDUCE",
-     0.156, 0.21, 0.008, 0.013, 0.0, 0.023, 0.053, 0.159, 3, 6e6, 307.6923076923077),
-    ("permute.3", "recv-done.3", "send.3", "",
-     0.0, 0.8, 0.1, 0.2, 0.0, 0.4, 0.8, 0.8, 1, 0.0, 2147483647.0),
-)  # fmt: skip
+    (
+        "all-reduce.1",
+        "recv-done.1",
+        "send.1",
+        "ALL_REDUCE",
+        0.156,
+        0.21,
+        0.008,
+        0.013,
+        0.0,
+        0.023,
+        0.053,
+        0.159,
+        3,
+        6e6,
+        307.6923076923077,
+    ),
+    ("permute.3", "recv-done.3", "send.3", "", 0.0, 0.8, 0.1, 0.2, 0.0, 0.4, 0.8, 0.8, 1, 0.0, 2147483647.0),
+)
 _FIRST = (
-    ("all-reduce.1", "recv-done.1", "send.1", "ALL_REDUCE",
-     0.28, 0.34, 0.005, 0.01, 0.0, 0.04, 0.06, 0.06, 1, 6e6, 171.42857142857142),
-)  # fmt: skip
+    (
+        "all-reduce.1",
+        "recv-done.1",
+        "send.1",
+        "ALL_REDUCE",
+        0.28,
+        0.34,
+        0.005,
+        0.01,
+        0.0,
+        0.04,
+        0.06,
+        0.06,
+        1,
+        6e6,
+        171.42857142857142,
+    ),
+)
 _LAST = (
-    ("all-reduce.1", "recv-done.1", "send.1", "ALL_REDUCE",
-     0.095, 0.145, 0.01, 0.015, 0.0, 0.015, 0.05, 0.1, 2, 6e6, 505.2631578947369),
-)  # fmt: skip
+    (
+        "all-reduce.1",
+        "recv-done.1",
+        "send.1",
+        "ALL_REDUCE",
+        0.095,
+        0.145,
+        0.01,
+        0.015,
+        0.0,
+        0.015,
+        0.05,
+        0.1,
+        2,
+        6e6,
+        505.2631578947369,
+    ),
+)
 PEER: tuple[tuple[tuple[str, ...] | None, tuple[Row, ...]], ...] = (
     (None, _ALL),
     (("synthetic-0",), _FIRST),

@@ -1,4 +1,6 @@
-"""Rules about communication: the page's parts add up, and the overview, the pod viewer and the diagnosis agree."""
+"""Rules about communication: the page's parts add up, and the overview, the pod viewer and the diagnosis
+agree.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The rules about communication find what is broken on purpose, and nothing in the pages that it was broken in."""
+"""The rules about communication find what is broken on purpose, and nothing in the pages that it was broken
+in.
+"""
 
 from __future__ import annotations
 

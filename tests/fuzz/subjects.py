@@ -152,7 +152,9 @@ def _open_old_trace(data: bytes) -> str:
 
 
 def _open_table(data: bytes) -> str:
-    """A mutant, and one whose blocks have the right checksums, so that the damage reaches what they contain."""
+    """A mutant, and one whose blocks have the right checksums, so that the damage reaches what they
+    contain.
+    """
     outcome = _open_with_arguments(data, "h.SSTABLE")
     mended = _open_with_arguments(mended_table(data), "h2.SSTABLE")
     return OPENED if OPENED in (outcome, mended) else REFUSED

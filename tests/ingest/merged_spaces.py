@@ -19,7 +19,9 @@ Key = tuple[Any, ...]
 
 
 class _Ids:
-    """Entries of one plane of the whole: the first of equal ids stays, others become the least free number."""
+    """Entries of one plane of the whole: the first of equal ids stays, others become the least free
+    number.
+    """
 
     def __init__(self) -> None:
         self.entries: dict[Key, int] = {}

@@ -259,10 +259,23 @@ STATS_PB = written(
     (6, "GPU"),
 )
 KERNELS_PB = written(
-    (1, written((1, "sgemm"), (2, 64), (3, 1024), (5, bytes([32, 4, 1])), (6, bytes([8, 1, 1])), (7, 5000), (8, 900),
-                (9, 2100), (12, "a/MatMul"), (13, 3))),
+    (
+        1,
+        written(
+            (1, "sgemm"),
+            (2, 64),
+            (3, 1024),
+            (5, bytes([32, 4, 1])),
+            (6, bytes([8, 1, 1])),
+            (7, 5000),
+            (8, 900),
+            (9, 2100),
+            (12, "a/MatMul"),
+            (13, 3),
+        ),
+    ),
     (1, written((1, "copy"), (7, 10), (8, 10), (9, 10), (13, 1), (4, 2048))),
-)  # fmt: skip
+)
 PAGES = {
     "h.overview_page.json": OVERVIEW_JSON,
     "h.input_pipeline.json": INPUT_JSON,

@@ -1,5 +1,5 @@
-"""LevelDB tables for tests: a writer with blocks, checksums and Snappy, and a reader in plain Python that shares
-nothing with the project.
+"""LevelDB tables for tests: a writer with blocks, checksums and Snappy, and a reader in plain Python that
+shares nothing with the project.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ def block_of(entries: Sequence[Entry], restart_every: int = 4) -> bytes:
 
 
 def snappy(data: bytes) -> bytes:
-    """Snappy: literals, and copies of the longest part that starts with the same four bytes, also overlapping."""
+    """Snappy: literals, and copies of the longest part that starts with the same four bytes, also
+    overlapping.
+    """
     out, literal, position = bytearray(varint(len(data))), bytearray(), 0
     seen: dict[bytes, int] = {}
 

@@ -1,5 +1,5 @@
-"""Attributes of a graph's nodes as text: every kind of value, by its definition in TensorFlow's protos, and the
-bounds of long ones.
+"""Attributes of a graph's nodes as text: every kind of value, by its definition in TensorFlow's protos, and
+the bounds of long ones.
 """
 
 from __future__ import annotations
@@ -75,13 +75,29 @@ CASES = {
         "function",
         "f with 2 attributes",
     ),
-    "content": (field(8, tensor(3, shape(2, 2), f4=struct.pack("<4i", 1, -2, 3, 4))), "tensor", "int32[2, 2] = 1, -2, 3, 4"),
-    "float content": (field(8, tensor(1, shape(2), f4=struct.pack("<2f", 0.5, -1e9))), "tensor", "float32[2] = 0.5, -1e+09"),
+    "content": (
+        field(8, tensor(3, shape(2, 2), f4=struct.pack("<4i", 1, -2, 3, 4))),
+        "tensor",
+        "int32[2, 2] = 1, -2, 3, 4",
+    ),
+    "float content": (
+        field(8, tensor(1, shape(2), f4=struct.pack("<2f", 0.5, -1e9))),
+        "tensor",
+        "float32[2] = 0.5, -1e+09",
+    ),
     "bools": (field(8, tensor(10, shape(2), f4=b"\x01\x00")), "tensor", "bool[2] = true, false"),
     "float value": (field(8, tensor(1, b"") + fixed32(5, 2.5)), "tensor", "float32[] = 2.5"),
-    "packed floats": (field(8, tensor(1, shape(2), f5=struct.pack("<2f", 1.5, 2))), "tensor", "float32[2] = 1.5, 2"),
+    "packed floats": (
+        field(8, tensor(1, shape(2), f5=struct.pack("<2f", 1.5, 2))),
+        "tensor",
+        "float32[2] = 1.5, 2",
+    ),
     "int value": (field(8, tensor(9, b"", f10=2**64 - 1)), "tensor", "int64[] = -1"),
-    "strings": (field(8, tensor(7, shape(2)) + field(8, "a") + field(8, b"\xff")), "tensor", 'string[2] = "a", 1 bytes: ff'),
+    "strings": (
+        field(8, tensor(7, shape(2)) + field(8, "a") + field(8, b"\xff")),
+        "tensor",
+        'string[2] = "a", 1 bytes: ff',
+    ),
     "no values": (field(8, tensor(14, shape(8, 4), f4=b"\0" * 64)), "tensor", "bfloat16[8, 4]"),
     "types": (field(1, field(6, varint(1) + varint(3))), "list", "[float32, int32]"),
     "shapes": (field(1, field(7, shape(2)) + field(7, field(3, 1))), "list", "[[2], unknown rank]"),
@@ -89,7 +105,7 @@ CASES = {
     "functions": (field(1, field(9, field(1, "f")) + field(9, field(1, "g"))), "list", "[f, g]"),
     "no list": (field(1, b""), "list", "[]"),
     "nothing": (b"", "empty", ""),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", CASES)

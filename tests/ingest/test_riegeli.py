@@ -1,5 +1,5 @@
-"""Riegeli/records files: what google/riegeli's own encoder wrote, what the tests' writer writes, and damage of
-every kind.
+"""Riegeli/records files: what google/riegeli's own encoder wrote, what the tests' writer writes, and damage
+of every kind.
 """
 
 from __future__ import annotations
@@ -226,7 +226,9 @@ def test_two_stretches_are_lost_apart() -> None:
 
 
 def test_headers_of_blocks_are_not_believed_where_they_lead_nowhere() -> None:
-    """After a damaged chunk, a header of a block that is damaged itself, or points into a header, is passed."""
+    """After a damaged chunk, a header of a block that is damaged itself, or points into a header, is
+    passed.
+    """
     data, contents, begins = long_file()
     spoiled = damaged(damaged(data, begins[2] + 3), BLOCK + 9)
     assert records_in(spoiled) == [contents[0], *contents[2:]]  # the next block knows it as well

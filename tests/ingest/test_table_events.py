@@ -87,8 +87,24 @@ EVENTS: list[Entry] = [
             (12, Fixed(77)),
         ),
     ),
-    (key_of("2", 10 * US, 1), written((1, 3), (2, 7), (3, "memcpy"), (7, 2 * US + 1), (8, arguments(
-        memcpy_details=Fixed(2**63 + 5), correlation_id=9, theoretical_occupancy_pct=62.5, offset=-3)))),
+    (
+        key_of("2", 10 * US, 1),
+        written(
+            (1, 3),
+            (2, 7),
+            (3, "memcpy"),
+            (7, 2 * US + 1),
+            (
+                8,
+                arguments(
+                    memcpy_details=Fixed(2**63 + 5),
+                    correlation_id=9,
+                    theoretical_occupancy_pct=62.5,
+                    offset=-3,
+                ),
+            ),
+        ),
+    ),
     (key_of("3", 11 * US + 3), written((1, 701), (2, 2**32 + 9), (3, "launch"), (7, 500), (9, 66), (10, 1))),
     (key_of("4", 12 * US), written((1, 701), (3, "queue"), (8, arguments(depth=3, bytes=2.5)))),
     (key_of("4", 14 * US), written((1, 701), (3, "queue"), (8, arguments(depth=8, bytes=1.25)))),
@@ -96,7 +112,7 @@ EVENTS: list[Entry] = [
     (key_of("5", 21 * US), written((1, 701), (3, "other"), (9, 6), (10, 1))),
     (key_of("D", 29 * US), written((1, 701), (3, "other"), (9, 6), (10, 3))),
     (key_of("D", 30 * US), written((1, 701), (2, 2**32 + 9), (3, "mark"))),
-]  # fmt: skip
+]
 TABLE = table_of([(b"/trace", described()), *EVENTS])
 
 
@@ -113,12 +129,49 @@ def as_json() -> bytes:
     python = {"pid": 701, "tid": 2**32 + 9}
     events += [
         {"ph": "X", **python, "name": "train", "ts": 5, "dur": 90, "args": {"group_id": 4, "step_num": 4}},
-        {"ph": "X", "pid": 2, "tid": 5, "name": "jit_step(7)", "ts": 9, "dur": 40, "args": {"group_id": -1, "run_id": 2**60}},
-        {"ph": "X", "pid": 2, "tid": 1, "name": "fusion.3", "ts": 10, "dur": 30, "bind_id": 66, "flow_in": True,
-         "args": {"hlo_category": "fusion", "flops": 2**40, "tf_op": "", "bytes_accessed": 11}},
-        {"ph": "X", "pid": 3, "tid": 7, "name": "memcpy", "ts": 10, "dur": 2.000001,
-         "args": {"memcpy_details": "kind:HtoD size:9", "correlation_id": 9, "theoretical_occupancy_pct": 62.5, "offset": -3}},
-        {"ph": "X", **python, "name": "launch", "ts": 11.000003, "dur": 0.0005, "bind_id": 66, "flow_out": True},
+        {
+            "ph": "X",
+            "pid": 2,
+            "tid": 5,
+            "name": "jit_step(7)",
+            "ts": 9,
+            "dur": 40,
+            "args": {"group_id": -1, "run_id": 2**60},
+        },
+        {
+            "ph": "X",
+            "pid": 2,
+            "tid": 1,
+            "name": "fusion.3",
+            "ts": 10,
+            "dur": 30,
+            "bind_id": 66,
+            "flow_in": True,
+            "args": {"hlo_category": "fusion", "flops": 2**40, "tf_op": "", "bytes_accessed": 11},
+        },
+        {
+            "ph": "X",
+            "pid": 3,
+            "tid": 7,
+            "name": "memcpy",
+            "ts": 10,
+            "dur": 2.000001,
+            "args": {
+                "memcpy_details": "kind:HtoD size:9",
+                "correlation_id": 9,
+                "theoretical_occupancy_pct": 62.5,
+                "offset": -3,
+            },
+        },
+        {
+            "ph": "X",
+            **python,
+            "name": "launch",
+            "ts": 11.000003,
+            "dur": 0.0005,
+            "bind_id": 66,
+            "flow_out": True,
+        },
         {"ph": "C", "pid": 701, "name": "queue", "ts": 12, "args": {"depth": 3, "bytes": 2.5}},
         {"ph": "C", "pid": 701, "name": "queue", "ts": 14, "args": {"depth": 8, "bytes": 1.25}},
         {"ph": "b", "pid": 701, "name": "request", "ts": 20, "id": 5},
@@ -126,7 +179,7 @@ def as_json() -> bytes:
         {"ph": "b", "pid": 701, "name": "other", "ts": 21, "id": 6},
         {"ph": "e", "pid": 701, "name": "other", "ts": 29, "id": 6},
         {"ph": "X", **python, "name": "mark", "ts": 30, "dur": 0},
-    ]  # fmt: skip
+    ]
     return json.dumps({"traceEvents": events}).encode()
 
 
@@ -233,7 +286,10 @@ def test_arguments_may_be_in_a_second_table(tmp_path: Path) -> None:
     def fields_of(value: bytes, is_wanted: Any) -> bytes:
         from tb_tpuprof.trace.wire import read_fields
 
-        kept = [(n, v if w != 1 else Fixed(int.from_bytes(v, "little"))) for n, w, v in read_fields(value)]  # type: ignore[arg-type]
+        kept = [
+            (n, v if w != 1 else Fixed(int.from_bytes(v, "little")))  # type: ignore[arg-type]
+            for n, w, v in read_fields(value)
+        ]
         return written(*(pair for pair in kept if is_wanted(pair[0])))
 
     def is_counter(value: bytes) -> bool:

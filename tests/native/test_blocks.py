@@ -1,4 +1,6 @@
-"""Checksums, Snappy and entries of tables: known values, both sides of each limit, and compiled against plain."""
+"""Checksums, Snappy and entries of tables: known values, both sides of each limit, and compiled against
+plain.
+"""
 
 from __future__ import annotations
 

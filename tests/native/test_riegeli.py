@@ -1,4 +1,6 @@
-"""The compiled loops of Riegeli files against their plain twins: hashes, the walk through states, interning."""
+"""The compiled loops of Riegeli files against their plain twins: hashes, the walk through states,
+interning.
+"""
 
 from __future__ import annotations
 

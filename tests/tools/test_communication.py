@@ -152,7 +152,10 @@ def test_the_verdict_says_what_hiding_saves_at_most(page: Payload) -> None:
         "Exposed communication costs 260 µs (26.0%) of each step; hiding it fully would save at most 11.5%."
     )
     assert answer.details == (
-        "73.0% of this time is `all-reduce.41`: it is not asynchronous, so its core does nothing else meanwhile.",
+        (
+            "73.0% of this time is `all-reduce.41`: it is not asynchronous, so its core does nothing "
+            "else meanwhile."
+        ),
         "On 1 of 4 cores, data moves for longer than the compute that could hide it.",
         "Of the 260 µs, 102 µs is waiting, mostly for `h1 TPU:1`, which hiding does not remove.",
     )
@@ -310,9 +313,13 @@ def exposed(comm: Comm, times: float, traffic: Traffic = Traffic.DEVICES) -> Com
         CommOp("x.1", "copy", traffic, True), 0.0, float(moved.sum(axis=2).mean()), 1.0, 1.0, (0, 0, 1), None
     )
     return replace(
-        comm, exposed_ps=moved, hidden_ps=np.zeros_like(moved), compute_ps=comm.total_ps, ops=(op,),
+        comm,
+        exposed_ps=moved,
+        hidden_ps=np.zeros_like(moved),
+        compute_ps=comm.total_ps,
+        ops=(op,),
         pod=replace(comm.pod, waited_ps=np.zeros(comm.total_ps.shape)),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
-"""What pages declare, compared with what recorded answers contain: optional and required fields, units, tiles,
-limits and defaults of parameters.
+"""What pages declare, compared with what recorded answers contain: optional and required fields, units,
+tiles, limits and defaults of parameters.
 """
 
 from __future__ import annotations
@@ -114,8 +114,8 @@ def test_what_an_answer_lacks_is_optional() -> None:
 
 
 # Optional for runs that no golden holds: requests of unknown size, steps without that kind of time, captures
-# without common steps, GPUs that launched no kernel, slices whose hosts recorded no messages. The graph's table of
-# hot operations as a whole is optional, and shares its columns.
+# without common steps, GPUs that launched no kernel, slices whose hosts recorded no messages. The graph's
+# table of hot operations as a whole is optional, and shares its columns.
 IN_EVERY_RECORDED_ANSWER = {
     "communication: step_ps",
     *(

@@ -69,7 +69,8 @@ def test_percentiles_are_those_of_the_planted_latencies(planted: Serving, served
     assert at["Average"] == pytest.approx(sum(latency) / n)
     assert at["Slowest 10%"] == pytest.approx(sum(latency[-(n // 10) :]) / (n // 10))
     for i in range(len(at)):
-        assert sum(rows[side][i] for side in SIDES) == pytest.approx(rows["latency_ps"][i])  # type: ignore[misc]
+        total = sum(rows[side][i] for side in SIDES)  # type: ignore[misc]
+        assert total == pytest.approx(rows["latency_ps"][i])
     assert served.tables["percentiles"].note == "there are 1,200 requests, and p99.99 takes at least 10,000"
     assert served.scalars["latency_p50_ps"].value == at["p50"]
     assert served.scalars["latency_p99_ps"].value == at["p99"]
@@ -105,11 +106,19 @@ def test_batches_are_planted(planted: Serving, served: Payload) -> None:
     )
     expected = [
         (
-            batch.start * PS, (batch.end - batch.start) * PS, batch.delay * PS, batch.size, batch.size,
-            batch.padded - batch.size, batch.padded, batch.size / batch.padded, batch.device * PS, batch.model,
+            batch.start * PS,
+            (batch.end - batch.start) * PS,
+            batch.delay * PS,
+            batch.size,
+            batch.size,
+            batch.padded - batch.size,
+            batch.padded,
+            batch.size / batch.padded,
+            batch.device * PS,
+            batch.model,
         )
         for batch in planted.batches
-    ]  # fmt: skip
+    ]
     assert found == expected
     assert set(rows["pattern"]) == {"jit_chat-7b(1)", "jit_embed(1)"}
     of_requests = table(served, "requests")
@@ -241,7 +250,9 @@ def test_hosts_are_added_up() -> None:
 def loop(
     n: int, length: int, calls: Mapping[str, tuple[int, int]] | None = None, name: str = "predict"
 ) -> Trace:
-    """Requests one after another, each with kernels and calls of unlike kinds at given times (start, length)."""
+    """Requests one after another, each with kernels and calls of unlike kinds at given times (start,
+    length).
+    """
     host, stream = [], []
     for i in range(n):
         start = 2 * length * i
@@ -265,13 +276,48 @@ WAIT = {"cudaStreamSynchronize": (1, 97)}
 @pytest.mark.parametrize(
     ("calls", "level", "text"),
     [
-        ({}, "warn", "Limited by the host: the slowest tenth of the requests spend 100 µs of their 100 µs (100%) in host work."),
-        ({"k": (10, 80), **WAIT}, "good", "Limited by the GPU: the slowest tenth of the requests spend 80.0 µs of their 100 µs (80.0%) in the model's operations."),
-        ({"k": (90, 2), "MemcpyHToD": (10, 60), **WAIT}, "warn", "Limited by copies: the slowest tenth of the requests spend 60.0 µs of their 100 µs (60.0%) on copies between host and device."),
-        ({"k": (90, 2), **WAIT}, "warn", "Limited by waiting: nothing traced happens in 95.0 µs of their 100 µs (95.0%) that the slowest tenth of the requests take."),
-        ({"k": (62, 36), "encode": (1, 30), "cudaStreamSynchronize": (31, 67)}, "unknown", "No single part limits the requests: of the 100 µs that the slowest tenth of the requests take, the device's work 36.0%, host work 33.0%, waiting 31.0%."),
+        (
+            {},
+            "warn",
+            (
+                "Limited by the host: the slowest tenth of the requests spend 100 µs of their 100 µs "
+                "(100%) in host work."
+            ),
+        ),
+        (
+            {"k": (10, 80), **WAIT},
+            "good",
+            (
+                "Limited by the GPU: the slowest tenth of the requests spend 80.0 µs of their 100 µs "
+                "(80.0%) in the model's operations."
+            ),
+        ),
+        (
+            {"k": (90, 2), "MemcpyHToD": (10, 60), **WAIT},
+            "warn",
+            (
+                "Limited by copies: the slowest tenth of the requests spend 60.0 µs of their 100 µs "
+                "(60.0%) on copies between host and device."
+            ),
+        ),
+        (
+            {"k": (90, 2), **WAIT},
+            "warn",
+            (
+                "Limited by waiting: nothing traced happens in 95.0 µs of their 100 µs (95.0%) that the "
+                "slowest tenth of the requests take."
+            ),
+        ),
+        (
+            {"k": (62, 36), "encode": (1, 30), "cudaStreamSynchronize": (31, 67)},
+            "unknown",
+            (
+                "No single part limits the requests: of the 100 µs that the slowest tenth of the "
+                "requests take, the device's work 36.0%, host work 33.0%, waiting 31.0%."
+            ),
+        ),
     ],
-)  # fmt: skip
+)
 def test_verdicts(calls: Mapping[str, tuple[int, int]], level: str, text: str) -> None:
     verdict = TOOL.run(session_of(loop(20, 100, calls)), None, {}).verdict
     assert verdict is not None
@@ -291,9 +337,11 @@ def test_busy_devices_limit_requests_without_batches() -> None:
     trace = build([DrawnPlane("/host:CPU", lines), DrawnPlane("/device:GPU:0", {"s": stream})])
     verdict = TOOL.run(session_of(trace), None, {}).verdict
     assert verdict is not None
-    # The slowest wait for the 19 kernels before theirs; the second slowest for 18, and at its end for one more.
+    # The slowest wait for the 19 kernels before theirs; the second slowest for 18, and at its end for one
+    # more.
     assert verdict.text == (
-        "Limited by busy devices: the slowest tenth of the requests wait 188 µs of their 215 µs (87.2%) while "
+        "Limited by busy devices: the slowest tenth of the requests wait 188 µs of their 215 µs "
+        "(87.2%) while "
         "devices work for others."
     )
 

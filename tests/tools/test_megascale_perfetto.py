@@ -1,5 +1,5 @@
-"""The file of transfers for Perfetto, read with a JSON parser, and its queries, run by SQLite on tables that are
-filled as Perfetto's importer of JSON does.
+"""The file of transfers for Perfetto, read with a JSON parser, and its queries, run by SQLite on tables that
+are filled as Perfetto's importer of JSON does.
 """
 
 from __future__ import annotations

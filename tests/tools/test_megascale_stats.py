@@ -156,8 +156,12 @@ def test_the_verdict_names_the_costliest_transfer_and_the_host_that_waits_longes
         "Transfers between slices stall the TPUs for 61.9% of their time, 65.6% of it in `permute.3`."
     )
     assert page.verdict.details == (
-        "`permute.3` (ONE_TO_ONE) stalls a core for 800 µs each time, 50.0% of it waiting for the data (recv-done).",
-        "It has no slack: its recv-done follows its send without other work in between, so the whole transfer stalls "
+        (
+            "`permute.3` (ONE_TO_ONE) stalls a core for 800 µs each time, 50.0% of it waiting for the "
+            "data (recv-done)."
+        ),
+        "It has no slack: its recv-done follows its send without other work in between, so the whole "
+        "transfer stalls "
         "the core. Move work that does not need the data in between.",
         "`synthetic-1` is stalled longest: 800 µs per core, the median of the others is 89.8 µs.",
     )
@@ -172,7 +176,8 @@ def test_the_verdict_says_what_bandwidth_is_needed(session: Session) -> None:
     page = TOOL.run(session, ("synthetic-0",), {})
     assert page.verdict
     assert page.verdict.details[1] == (
-        "To send 5.72 MiB within its slack of 200 µs, a core needs 30.0 GB/s, 60.0 GB/s for the 2 cores of a host. If "
+        "To send 5.72 MiB within its slack of 200 µs, a core needs 30.0 GB/s, 60.0 GB/s for the 2 "
+        "cores of a host. If "
         "the network delivers less, send less or schedule more work between send and recv-done."
     )
 

@@ -1,4 +1,6 @@
-"""The pod viewer of slices of TPUs: places, links, channels by step, the host that sends late; all planted."""
+"""The pod viewer of slices of TPUs: places, links, channels by step, the host that sends late; all
+planted.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,7 @@ def test_each_chip_has_its_place_and_its_host_s_chips_are_a_block(page: Payload)
     cores = table(page, "cores")
     places = {
         int(chip): (x, y, z)
-        for chip, x, y, z in zip(cores["chip_id"], cores["x"], cores["y"], cores["z"], strict=True)  # type: ignore[call-overload]
+        for chip, x, y, z in zip(*(cores[key] for key in ("chip_id", "x", "y", "z")), strict=True)
     }
     assert len(places) == 64
     assert (places[0], places[3], places[4], places[39]) == ((0, 0, 0), (3, 0, 0), (0, 1, 0), (3, 1, 2))
@@ -91,7 +93,8 @@ def channel(page: Payload, source: int, target: int) -> tuple[int, dict[str, obj
 def test_channels_have_their_links_and_compare_with_one_link_s_rate(page: Payload) -> None:
     channels = table(page, "channels")
     assert len(channels["link"]) == 3 * 64
-    assert sorted(set(channels["link"])) == ["x", "x wrap", "y", "y wrap", "z", "z wrap"]  # type: ignore[type-var]
+    links = {str(link) for link in channels["link"]}
+    assert links == {"x", "x wrap", "y", "y wrap", "z", "z wrap"}
     # One of four chips along each axis sends over the wrap link.
     assert [channels["link"].count(f"{axis} wrap") for axis in "xyz"] == [16, 16, 16]
     assert set(channels["hops"]) == {1}
@@ -177,7 +180,8 @@ def test_the_host_that_sends_late_is_named(page: Payload) -> None:
     }
     assert texts == [
         f"`synthetic-9` sends late: {late_us:.1f} µs after its receivers are ready, against "
-        f"{others_us:.2f} µs elsewhere. Its longest delay is {delay_us:.0f} µs, from {named[chip]} to {named[to]}."
+        f"{others_us:.2f} µs elsewhere. Its longest delay is {delay_us:.0f} µs, from {named[chip]} to "
+        f"{named[to]}."
     ]
     assert (f"{late_us:.1f}", f"{others_us:.2f}", f"{delay_us:.0f}") == ("67.8", "4.15", "106")
 

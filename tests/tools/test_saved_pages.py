@@ -99,8 +99,13 @@ def test_pages_of_several_hosts_are_shown_together(tmp_path: Path) -> None:
     assert payload.hosts == ("g", "h", "k")
     steps = rows(payload, "steps")
     assert [(row["host"], row["step"]) for row in steps] == [
-        ("g", "0"), ("g", "1"), ("g", "2"), ("h", "7"), ("h", "8"), ("h", "9"),
-    ]  # fmt: skip
+        ("g", "0"),
+        ("g", "1"),
+        ("g", "2"),
+        ("h", "7"),
+        ("h", "8"),
+        ("h", "9"),
+    ]
     assert [row["device_compute_ps"] for row in steps[:3]] == [196 * MS, 95 * MS, 50 * MS]
     assert all(math.isnan(row["device_compute_ps"]) for row in steps[3:])
     assert payload.scalars["n_steps"].value == 6
@@ -167,8 +172,11 @@ def test_the_pod_viewer(tmp_path: Path) -> None:
     payload = shown(tmp_path, "h.pod_viewer.json")
     cores = rows(payload, "cores")
     assert [(row["step"], row["core"], row["chip"], row["replica"]) for row in cores] == [
-        ("5", "0", "0", "2"), ("5", "3", "1", "1"), ("5", "4", "2", "0"), ("6", "0", "0", None),
-    ]  # fmt: skip
+        ("5", "0", "0", "2"),
+        ("5", "3", "1", "1"),
+        ("5", "4", "2", "0"),
+        ("6", "0", "0", None),
+    ]
     assert [row["total_ps"] for row in cores] == [100.5 * US, 110 * US, 90 * US, 7 * US]
     assert (cores[0]["infeed_ps"], cores[1]["all_reduce_ps"], cores[2]["receive_ps"]) == (
         30.25 * US,
@@ -176,10 +184,13 @@ def test_the_pod_viewer(tmp_path: Path) -> None:
         2 * US,
     )
     assert {row["core_host"] for row in cores} == {"w1"}
-    assert [(r["operation"], r["occurrences"], r["duration_ps"], r["data_bytes"]) for r in rows(payload, "collectives")] == [
+    assert [
+        (r["operation"], r["occurrences"], r["duration_ps"], r["data_bytes"])
+        for r in rows(payload, "collectives")
+    ] == [
         ("all-reduce.1", 8, 34.5 * US, 2654208),
         ("all-reduce.2", 4, 1 * US, 16),
-    ]  # fmt: skip
+    ]
     assert [
         (r["channel"], r["from_core"], r["to_core"], r["operations"]) for r in rows(payload, "links")
     ] == [

@@ -1,4 +1,6 @@
-"""The memory snapshot page against what a JAX program counted itself: arrays, bytes, who made them, and growth."""
+"""The memory snapshot page against what a JAX program counted itself: arrays, bytes, who made them, and
+growth.
+"""
 
 from __future__ import annotations
 
@@ -61,4 +63,5 @@ def test_growth_is_what_was_made_in_between() -> None:
     }
     expected = {name: n_bytes - before.get(name, [0, 0])[1] for name, (_, n_bytes) in after.items()}
     assert grown == {name: n_bytes for name, n_bytes in expected.items() if n_bytes}
-    assert sum(grown.values()) == INDEX["later.memory"]["n_bytes"] - INDEX["memory"]["n_bytes"]  # type: ignore[arg-type]
+    later, earlier = INDEX["later.memory"]["n_bytes"], INDEX["memory"]["n_bytes"]
+    assert sum(grown.values()) == later - earlier  # type: ignore[arg-type]

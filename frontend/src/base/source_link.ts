@@ -8,7 +8,7 @@ interface Rule {
 const PLACE = /^(.+?):(\d{1,7})(?::\d{1,7})?$/;
 const MOST = 4096;
 
-/** The part of a path below a prefix; null: the path is elsewhere. The empty prefix is every relative path. */
+/** The part of a path below a prefix, null if it is elsewhere. The empty prefix is every relative path. */
 function below(path: string, prefix: string): string | null {
   if (!prefix) return path.startsWith('/') ? null : path;
   return path.startsWith(`${prefix}/`) ? path.slice(prefix.length + 1) : null;

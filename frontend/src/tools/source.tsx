@@ -1,4 +1,4 @@
-/** Places in source code on the pages: links by the rules of the server's owner, and the lines around a place. */
+/** Places in source code: links by the rules of the server's owner, and the lines around a place. */
 import type { ComponentChildren, VNode } from 'preact';
 import type { Payload } from '../api/types';
 import { readIfAny } from '../api/declared';

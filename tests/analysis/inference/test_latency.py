@@ -38,7 +38,8 @@ def test_at_least_that_share_of_the_requests_is_no_slower(n: int) -> None:
 def test_the_confidence_interval_is_between_order_statistics() -> None:
     latency = list(range(1, 1201))
     found = named(latency)
-    # 600 ± 1.96 √300 = 566.05 … 633.95; 1188 ± 1.96 √11.88 = 1181.24 … 1194.76; 1080 ± 1.96 √108 = 1059.6 … 1100.4
+    # 600 ± 1.96 √300 = 566.05 … 633.95; 1188 ± 1.96 √11.88 = 1181.24 … 1194.76;
+    # 1080 ± 1.96 √108 = 1059.6 … 1100.4
     assert found["p50"][2:] == (566, 635)
     assert found["p99"][2:] == (1181, 1196)
     assert found["p90"][2:] == (1059, 1102)

@@ -118,9 +118,7 @@ def test_a_request_lasts_until_its_work_has_ended() -> None:
     ]
 
 
-def test_work_that_nothing_assigns_belongs_to_the_request_in_which_it_starts_if_requests_follow_one_another() -> (
-    None
-):
+def test_work_that_nothing_assigns_belongs_to_the_request_during_which_it_starts() -> None:
     def trace(second: int) -> Trace:
         lines = {
             "main": [event("predict", 0, 40)],

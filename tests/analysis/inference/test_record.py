@@ -82,8 +82,14 @@ def test_hosts_are_joined_by_their_names() -> None:
     both = summed([host_inference(one) for one in (server(), other, server())])
     assert both.models == ("answer", "cat:1", "dog:2")
     assert [both.models[i] for i in both.model.tolist()] == [
-        "cat:1", "cat:1", "dog:2", "answer", "cat:1", "cat:1", "dog:2",
-    ]  # fmt: skip
+        "cat:1",
+        "cat:1",
+        "dog:2",
+        "answer",
+        "cat:1",
+        "cat:1",
+        "dog:2",
+    ]
     assert both.batch.tolist() == [0, 0, 1, -1, 2, 2, 3]
     assert both.host.tolist() == [0, 0, 0, 1, 2, 2, 2]
     assert both.batches.host.tolist() == [0, 0, 2, 2]

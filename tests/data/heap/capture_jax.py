@@ -2,8 +2,8 @@
 
     python tests/data/heap/capture_jax.py FOLDER
 
-`memory.prof` and, after more arrays, `later.memory.prof`; `index.json` has the number of live arrays and the sum of
-their bytes (`jax.live_arrays`), and by function what it made and kept (counted with `nbytes`).
+`memory.prof` and, after more arrays, `later.memory.prof`; `index.json` has the number of live arrays and the
+sum of their bytes (`jax.live_arrays`), and by function what it made and kept (counted with `nbytes`).
 """
 
 from __future__ import annotations

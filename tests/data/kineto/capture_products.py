@@ -1,5 +1,6 @@
-"""Captures `products.pt.trace.json.gz` and `products.json`: a small program on the CPU, profiled with the sizes of
-its inputs, and its FLOPs by `torch.utils.flop_counter`. `python capture_products.py OUT`, with PyTorch 2.14.
+"""Captures `products.pt.trace.json.gz` and `products.json`: a small program on the CPU, profiled with the
+sizes of its inputs, and its FLOPs by `torch.utils.flop_counter`. `python capture_products.py OUT`, with
+PyTorch 2.14.
 """
 
 import gzip

@@ -1,8 +1,8 @@
 """A prediction server in JAX: `python serve_jax.py OUT THREADS`.
 
-Each thread answers requests of two sizes, one after another: it decodes an input, calls the model, waits for the
-result and encodes it. A thread takes as many requests as the others. The program writes when each request began, was
-decoded, had its result, and ended, by its own clock.
+Each thread answers requests of two sizes, one after another: it decodes an input, calls the model, waits for
+the result and encodes it. A thread takes as many requests as the others. The program writes when each request
+began, was decoded, had its result, and ended, by its own clock.
 """
 
 import json

@@ -1,6 +1,6 @@
 /**
- * Continuous profiling in the capture dialog: what to record, which targets are profiled, and the buttons that
- * start it, save a snapshot and stop it.
+ * Continuous profiling in the capture dialog: what to record, which targets are profiled, and the buttons
+ * that start it, save a snapshot and stop it.
  */
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';

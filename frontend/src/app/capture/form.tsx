@@ -215,7 +215,7 @@ function Way({ form, onChange }: Pick<PartProps, 'form' | 'onChange'>): VNode {
       name="way"
       value={form.isContinuous ? 'continuous' : 'once'}
       choices={WAYS}
-      tip="Once: for a given time, from now on. Continuously: from now on, saving what was recorded on demand."
+      tip="Once: for a given time. Continuously: from now on; you save what was recorded at any time."
       onValue={(way) => onChange({ isContinuous: way === 'continuous' })}
     />
   );

@@ -196,7 +196,8 @@ export function sizesOf(payload: Payload): SizesDrawing | null {
         examples: (row.examples ?? 0) / tallest,
         padding: (row.padding ?? 0) / tallest,
         tip:
-          `${format(row.n, 'count')} ${unit} of ${format(row.size, 'count')}, ${format(row.mean_ps, 'ps')} on average` +
+          `${format(row.n, 'count')} ${unit} of ${format(row.size, 'count')}, ` +
+          `${format(row.mean_ps, 'ps')} on average` +
           (row.padding === null ? '' : `; ${format(row.padding, 'count')} slots of padding`),
       })),
     hasPadding: rows.some(({ padding }) => padding !== null),

@@ -1,6 +1,6 @@
 /**
- * Inference from top to bottom: tiles, models, latency and its parts, batch sizes, prefill and decode, requests,
- * batches, groups.
+ * Inference from top to bottom: tiles, models, latency and its parts, batch sizes, prefill and decode,
+ * requests, batches, groups.
  */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';

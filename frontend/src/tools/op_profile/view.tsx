@@ -65,7 +65,7 @@ function Top({ view, setParams }: { view: TreeView } & Pick<ToolProps, 'setParam
     <>
       <label
         class="switch"
-        data-tip="Show the largest children of a node, until they make up 90% of its time, or of its wasted time if the tree is sorted by that"
+        data-tip="Show only the largest children, which make up 90% of their node's (wasted) time"
       >
         <input
           type="checkbox"

@@ -87,7 +87,7 @@ function measuresOf(parts: PartRows, channels: ChannelRows, total: string): Meas
   ];
 }
 
-/** The measure of every core in every step; of channels one value per core. Calls `onDrawn` once it is there. */
+/** The measure of every core in every step; of channels one value per core. Calls `onDrawn` once drawn. */
 function useCells(
   props: MapPageProps,
   channels: ChannelRows,

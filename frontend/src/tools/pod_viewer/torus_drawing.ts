@@ -104,7 +104,7 @@ export function drawRoute(
   drawPath(context, layout, slice, cores, channel);
 }
 
-/** A link with an arrow at its end, in the accent's color; dashed if it is more than one link of the slice. */
+/** A link with an arrow at its end, in the accent's color; dashed if it spans several links of the slice. */
 export function drawPath(
   context: CanvasRenderingContext2D,
   layout: Placed,

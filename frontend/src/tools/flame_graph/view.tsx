@@ -139,6 +139,14 @@ export function stepChange(
   return { steps: step, zoom: undefined };
 }
 
+/** Time of each thread's roots, in ps. */
+function spansOf(nodes: readonly FlameNode[]): Map<number, number> {
+  const spans = new Map<number, number>();
+  for (const node of nodes)
+    if (node.parent < 0) spans.set(node.thread, (spans.get(node.thread) ?? 0) + widthPs(node));
+  return spans;
+}
+
 export function FlameGraphView({ payload, ...props }: { payload: Payload } & ToolProps): VNode {
   const { params, setParams } = props;
   const nodes = useMemo(() => nodesOf(payload), [payload]);
@@ -156,12 +164,7 @@ export function FlameGraphView({ payload, ...props }: { payload: Payload } & Too
   const search = useMemo(() => found(nodes, wordsOf(params['q'] ?? '')), [nodes, params['q']]);
   const zoomed = nodes[Number(params['zoom'] ?? -1)]?.row ?? -1;
   const shown = threads.filter(({ isShown }) => isShown);
-  const spans = useMemo(() => {
-    const roots = new Map<number, number>();
-    for (const node of nodes)
-      if (node.parent < 0) roots.set(node.thread, (roots.get(node.thread) ?? 0) + widthPs(node));
-    return roots;
-  }, [nodes]);
+  const spans = useMemo(() => spansOf(nodes), [nodes]);
   const windowPs = Math.max(stepPs + (otherPs ?? 0), 1);
   const zoom = (row: number): void => setParams({ zoom: row >= 0 ? String(row) : undefined }, 'push');
   const choose = (node: FlameNode): void => {

@@ -29,9 +29,11 @@ from bench.traces import (
     OVERLAP,
     PROGRAM,
     REQUESTS,
+    STREAM,
     SYNTHETIC,
     SYNTHETIC_50M,
     TF_DATA,
+    TRACK_EVENTS,
     Run,
     demo_runs,
     devices_run,
@@ -43,8 +45,10 @@ from bench.traces import (
     overlap_run,
     program_run,
     requests_run,
+    stream_run,
     synthetic_run,
     tf_data_run,
+    track_events_run,
 )
 
 GENERATED: dict[str, Callable[[], Run]] = {
@@ -58,6 +62,8 @@ GENERATED: dict[str, Callable[[], Run]] = {
     PROGRAM: program_run,
     TF_DATA: tf_data_run,
     REQUESTS: requests_run,
+    STREAM: stream_run,
+    TRACK_EVENTS: track_events_run,
     SYNTHETIC_50M: large_run,
 }
 ON_REQUEST = (SYNTHETIC_50M,)  # takes minutes and gigabytes

@@ -15,9 +15,11 @@ from bench.traces import (
     OVERLAP,
     PROGRAM,
     REQUESTS,
+    STREAM,
     SYNTHETIC,
     SYNTHETIC_50M,
     TF_DATA,
+    TRACK_EVENTS,
 )
 from tb_tpuprof.parallel.policy import POLICY
 
@@ -148,6 +150,8 @@ MEASURES = {
     ),
     TF_DATA: (OVERVIEW_COLD, INPUT_COLD, TF_DATA_COLD),
     REQUESTS: (OVERVIEW_COLD, INFERENCE_COLD),
+    STREAM: (OVERVIEW_COLD, VIEW_FIRST),
+    TRACK_EVENTS: (VIEW_ALONE,),
 }
 
 

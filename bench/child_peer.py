@@ -27,7 +27,7 @@ class PeerSide:
 
     def __init__(self, request: Request) -> None:
         self.request = request
-        self.files = sorted(glob.glob(os.path.join(request.run_dir, "*.xplane.pb")))
+        self.files = sorted(glob.glob(os.path.join(request.run_dir, "*.xplane.*")))
 
     def ask(self, window: tuple[float, float] | None, search: str) -> Answer:
         """The answer's body; its timeline comes as JSON and takes milliseconds."""
@@ -40,9 +40,9 @@ class PeerSide:
             options |= {"start_time_ms": str(window[0]), "end_time_ms": str(window[1])}
         if search:
             options |= {"search_prefix": search}
-        file = os.path.join(self.request.run_dir, f"{self.request.host}.xplane.pb")
+        files = [file for file in self.files if os.path.basename(file).startswith(f"{self.request.host}.")]
         params = {"hosts": [self.request.host], "trace_viewer_options": options}
-        body = self._convert([file], "trace_viewer@", params)
+        body = self._convert(files, "trace_viewer@", params)
         timespan = _TIMESPAN_MS.search(body)
         return Answer(body, float(json.loads(timespan.group(1))[1]) if timespan else 0.0)
 

@@ -18,11 +18,16 @@ from bench.environments import ROOT, ml_python, work_dir
 from bench.large_program import large_program
 from bench.many_hosts import write_fleet
 from bench.overlap_trace import write_overlap_trace
+from bench.stream_trace import SUFFIX as STREAM_SUFFIX
+from bench.stream_trace import write_stream
 from bench.synthetic_trace import write_trace
 from bench.tf_data_trace import write_copies
+from bench.track_events_trace import SUFFIX as TRACK_EVENTS_SUFFIX
+from bench.track_events_trace import write_track_events
 from tests.synthetic_serving import Server, serving
 
 XPLANE_SUFFIX = ".xplane.pb"
+SUFFIXES = (XPLANE_SUFFIX, STREAM_SUFFIX, TRACK_EVENTS_SUFFIX)
 N_HOSTS = 8
 N_SYNTHETIC_EVENTS = 10_000_000
 N_LARGE_EVENTS = 50_000_000
@@ -38,6 +43,8 @@ OVERLAP = "overlap"
 PROGRAM = "large_program"
 TF_DATA = "tf_data"
 REQUESTS = "requests"
+STREAM = "stream"
+TRACK_EVENTS = "track_events"
 N_REQUESTS = 100_000
 N_COPIES = 50
 
@@ -57,7 +64,8 @@ class Run:
     @property
     def first_host(self) -> str:
         """The host whose trace is drawn."""
-        return self.files[0].name.removesuffix(XPLANE_SUFFIX)
+        name = self.files[0].name
+        return next(name.removesuffix(suffix) for suffix in SUFFIXES if name.endswith(suffix))
 
     def linked(self, side: str) -> Path:
         """The folder of one side with nothing in it but links to the files."""
@@ -185,8 +193,24 @@ def requests_run() -> Run:
     return _run(REQUESTS, folder)
 
 
-def _run(name: str, folder: Path) -> Run:
-    return Run(name, tuple(sorted(folder.glob(f"*{XPLANE_SUFFIX}"))))
+def stream_run() -> Run:
+    """A host's file of `hosts_8` as a stream of records."""
+    folder = work_dir() / "traces" / STREAM
+    if not list(folder.glob(f"*{STREAM_SUFFIX}")):
+        write_stream(fleet_run(next(iter(FLEETS))).files[0], folder / f"host0{STREAM_SUFFIX}")
+    return _run(STREAM, folder, STREAM_SUFFIX)
+
+
+def track_events_run() -> Run:
+    """The synthetic Perfetto trace of 500,000 slices."""
+    folder = work_dir() / "traces" / TRACK_EVENTS
+    if not list(folder.glob(f"*{TRACK_EVENTS_SUFFIX}")):
+        write_track_events(folder / f"host0{TRACK_EVENTS_SUFFIX}")
+    return _run(TRACK_EVENTS, folder, TRACK_EVENTS_SUFFIX)
+
+
+def _run(name: str, folder: Path, suffix: str = XPLANE_SUFFIX) -> Run:
+    return Run(name, tuple(sorted(folder.glob(f"*{suffix}"))))
 
 
 def _link(source: Path, target: Path) -> None:

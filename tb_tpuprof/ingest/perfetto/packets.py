@@ -56,19 +56,38 @@ class Spans:
 
     def at(self, rows: npt.NDArray[np.intp]) -> Spans:
         """The field of some of the messages."""
+        if self.size.strides == (0,):
+            return absent(len(rows))
         return Spans(self.value[rows], self.size[rows])
+
+
+def absent(n: int) -> Spans:
+    """A field that none of `n` messages has, in constant memory."""
+    return Spans(np.broadcast_to(np.int64(0), n), np.broadcast_to(np.int64(-1), n))
 
 
 def read_spans(data: Bytes, messages: Spans, numbers: tuple[int, ...]) -> dict[int, Spans]:
     """The last field of each number, of many messages; absent messages have none."""
-    is_there = messages.size >= 0
-    values, sizes, _, _ = spans(
-        data,
-        np.where(is_there, messages.value, 0),
-        np.maximum(messages.size, 0),
-        np.array(numbers, np.int64),
-    )
-    return {number: Spans(values[:, i], sizes[:, i]) for i, number in enumerate(numbers)}
+    rows, n = np.flatnonzero(messages.is_bytes), len(messages.size)
+    if not len(rows):
+        return dict.fromkeys(numbers, absent(n))
+    some = messages if len(rows) == n else messages.at(rows)
+    values, sizes, _, _ = spans(data, some.value, some.size, np.array(numbers, np.int64))
+    return {
+        number: _spread(Spans(values[:, i].copy(), sizes[:, i].copy()), rows, n)
+        if (sizes[:, i] >= 0).any()
+        else absent(n)
+        for i, number in enumerate(numbers)
+    }
+
+
+def _spread(found: Spans, rows: npt.NDArray[np.intp], n: int) -> Spans:
+    """A field of the messages at `rows` as a field of all `n` messages."""
+    if len(rows) == n:
+        return found
+    value, size = np.zeros(n, np.int64), np.full(n, -1, np.int64)
+    value[rows], size[rows] = found.value, found.size
+    return Spans(value, size)
 
 
 @dataclass(frozen=True)
@@ -98,9 +117,11 @@ def read_packets(data: Bytes, path: str) -> Packets:
     """All packets of a file. Raises TraceFormatError for compressed packets that are damaged or too large."""
     data, start, size = _unpacked(data, path)
     fields = read_spans(data, Spans(start, size), _FIELDS)
-    order = np.argsort(fields[SEQUENCE].numbers(), kind="stable")
-    fields = {number: spans.at(order) for number, spans in fields.items()}
     sequence = fields[SEQUENCE].numbers()
+    order = np.argsort(sequence, kind="stable")
+    if (sequence[1:] < sequence[:-1]).any():
+        fields = {number: spans.at(order) for number, spans in fields.items()}
+        sequence = sequence[order]
     begins = np.append(True, sequence[1:] != sequence[:-1])[: len(sequence)]
     begins |= (fields[FLAGS].numbers() & _STATE_CLEARED) > 0
     begins |= fields[CLEARED].numbers() > 0

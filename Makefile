@@ -9,8 +9,9 @@ LOGDIR ?= demo_logs
 VENV := .venv
 PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
-# As many workers as processors, each with a TensorBoard and a browser; a file's tests stay together.
-PYTEST := $(PY) -m pytest -n auto --maxprocesses 8 --dist loadfile
+# As many workers as processors, each with a TensorBoard and a browser; a file's tests stay together, and the
+# longest files start first (tests/longest_first.py).
+PYTEST := $(PY) -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 NPM := PATH="$(CURDIR)/$(VENV)/bin:$$PATH" node $(VENV)/npm-cli.js --prefix frontend --no-audit --no-fund --no-update-notifier
 
 # The first Python that is new enough and can make environments.
@@ -23,7 +24,7 @@ NODE_MODULES := frontend/node_modules/.package-lock.json
 BUNDLE := tb_tpuprof/serve/static/index.js
 
 .PHONY: help demo build test slow lint check tools bench conformance truth mutate fuzz exam golden clean
-.PHONY: chromium others
+.PHONY: lint_python lint_frontend chromium others
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,12 +43,16 @@ test: tools ## Before a commit: the frontend's and Python's tests but the slow o
 slow: tools others ## The other tests: hostile sizes, wheels, real jobs, corpus, peer, all browser walks
 	$(PYTEST) -m slow $(ARGS)
 
-lint: tools ## Linters, formats, types, dead code, size of the bundle
+lint: lint_python lint_frontend ## Linters, formats, types, dead code, size of the bundle
+
+lint_python: tools
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 	$(PY) -m vulture tb_tpuprof
 	$(PY) -m vulture
+
+lint_frontend: tools
 	$(NPM) run lint
 	$(NPM) run dead
 	$(NPM) run size
@@ -119,7 +124,7 @@ $(VENV)/.dev: $(VENV)/.made | $(BUNDLE)
 	@touch $@
 
 # Real TensorFlow and JAX servers to capture from, and xprof to compare with, each in an environment of its own.
-others: $(VENV)/.dev
+others: $(VENV)/.made
 	@$(PY) -m bench.environments
 
 chromium: $(VENV)/.dev

@@ -1,5 +1,6 @@
 """For all tests: columns are cached in a folder of their own, never in the developer's, and Ctrl-C is heard.
-Tests of real jobs, whose timing a busy machine changes, run a failed job once more.
+Tests of real jobs, whose timing a busy machine changes, run a failed job once more. Where several workers share the
+files, the longest start first.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from tests import longest_first
 from tests.truth.runner import profiled
 
 # A busy machine may take long for a single example.
@@ -20,8 +22,19 @@ settings.load_profile("busy machine")
 REAL_JOBS = frozenset({"truth", "integration", "exam"})
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Durations are recorded where that is asked for."""
+    longest_first.register(config)
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Slow tests in the folders of real jobs get a second run; all others fail at once."""
+    """Slow tests in the folders of real jobs get a second run; all others fail at once. A worker has the longest
+    files first.
+    """
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        place = longest_first.longest_first(map(longest_first.part_of, items), longest_first.recorded())
+        items.sort(key=lambda item: place[longest_first.part_of(item).file])
     for item in items:
         if item.path.parent.name in REAL_JOBS and item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.flaky(reruns=1))

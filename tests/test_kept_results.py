@@ -16,6 +16,7 @@ from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.ingest.opening import open_trace
 from tb_tpuprof.ingest.storage import result_cache
 from tb_tpuprof.parallel.executors import HostExecutor
+from tb_tpuprof.parallel.policy import POLICY
 from tb_tpuprof.session import Session
 from tb_tpuprof.session.host_store import Contents, HostStore
 from tb_tpuprof.tools import TOOLS
@@ -28,7 +29,7 @@ from tests.synthetic_dcn import dcn_hosts
 from tests.synthetic_devices import MemoryJob, kernels_xspace, memory_xspace
 from tests.synthetic_serving import Server, serving
 
-N_HOSTS = 17  # more than POLICY.max_hosts_in_memory, so that not even columns are kept
+N_HOSTS = 8  # more than fit into memory here, so that not even columns are kept
 # These draw the traces themselves, of at most 16 hosts, or the files of runs without a trace.
 OF_TRACES = {"trace_viewer", "flame_graph", "memory_snapshot"}
 
@@ -55,6 +56,12 @@ MAKERS: dict[str, Callable[[], dict[str, bytes]]] = {
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("kept")
     return {name: write_run(folder / name, make()) for name, make in MAKERS.items()}
+
+
+@pytest.fixture(autouse=True)
+def many_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The runs have too many hosts to keep their traces in memory."""
+    monkeypatch.setattr(POLICY, "max_hosts_in_memory", N_HOSTS - 1)
 
 
 def answers(tool: Tool, run: Path) -> bool:

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -28,8 +27,6 @@ COMMANDS = [
     ["schema"],
     *(["show", tool.name, "{run}"] for tool in TOOLS),
 ]
-TIMES = 20
-TOGETHER = 4
 # What `sitecustomize` of a command's process does: cache files take long to create, write and rename.
 SLOW_DISK = """
 import os, tempfile, time
@@ -57,6 +54,60 @@ def slow_replace(*arguments, **options):
 
 tempfile.NamedTemporaryFile, os.replace = slow_create, slow_replace
 """
+
+# The same for a disk that holds one operation of a cache file until the command has printed its answer, and
+# goes on slowly. What was held is written to the file of that name.
+HELD_DISK = """
+import os, pathlib, sys, tempfile, threading, time
+
+create, replace = tempfile.NamedTemporaryFile, os.replace
+n_done = {{"create": 0, "write": 0, "replace": 0}}
+
+
+def is_answering():
+    frame = sys._current_frames().get(threading.main_thread().ident)
+    while frame is not None and frame.f_code.co_name != "_outcome":
+        frame = frame.f_back
+    return frame is not None
+
+
+def reached(kind):
+    if threading.current_thread() is threading.main_thread():
+        return
+    n_done[kind] += 1
+    if (kind, n_done[kind]) == ({kind!r}, {number}):
+        ends_at = time.monotonic() + 60
+        while is_answering() and time.monotonic() < ends_at:
+            time.sleep(0.005)
+        pathlib.Path({note!r}).write_text(f"{{kind}} {{n_done[kind]}}")
+        time.sleep(0.05)
+    elif pathlib.Path({note!r}).exists():
+        time.sleep(0.005)
+
+
+def held_create(*arguments, **options):
+    reached("create")
+    file = create(*arguments, **options)
+    write = file.write
+
+    def held_write(content):
+        reached("write")
+        return write(content)
+
+    file.write = held_write
+    return file
+
+
+def held_replace(*arguments, **options):
+    reached("replace")
+    return replace(*arguments, **options)
+
+
+tempfile.NamedTemporaryFile, os.replace = held_create, held_replace
+"""
+# Where in the writing of its columns a command ends: at its begin, in it, and at its end.
+PLACES = (("create", 1), ("write", 1), ("write", 2), ("write", 9), ("replace", 1))
+AS_IT_IS = 2  # times with a disk as it is
 
 
 @pytest.fixture(scope="module")
@@ -108,25 +159,31 @@ def check(process: subprocess.Popen[str]) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_no_command_prints_a_traceback_while_it_caches(command: list[str], run: Path, tmp_path: Path) -> None:
-    """Twenty times with an empty cache, so that each run ends while its columns are being written."""
-    for number in range(TIMES):
+    """With an empty cache, so that each run ends while its columns are being written."""
+    for number in range(AS_IT_IS):
         check(started(command, run, tmp_path / str(number)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_no_command_prints_a_traceback_on_a_slow_disk(
-    command: list[str], run: Path, tmp_path: Path, slow_disk: Callable[[float, float], None]
+def test_no_command_prints_a_traceback_wherever_in_the_writing_it_ends(
+    command: list[str], run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Twenty times with an empty cache: the columns are written for a second after the answer."""
-    slow_disk(0.005, 0.03)
-
-    def once(number: int) -> None:
-        check(started(command, run, tmp_path / str(number)))
-
-    with ThreadPoolExecutor(TOGETHER) as executor:
-        list(executor.map(once, range(TIMES)))
-    assert not list(tmp_path.rglob("*.part"))
+    """Each place of the writing waits for the end of the command, which must wait for the writing."""
+    for kind, number in PLACES:
+        folder = tmp_path / f"{kind}_{number}"
+        folder.mkdir()
+        note, columns = folder / "held", folder / "cache" / "columns"
+        code = HELD_DISK.format(kind=kind, number=number, note=str(note))
+        (folder / "sitecustomize.py").write_text(code)
+        monkeypatch.setenv("PYTHONPATH", str(folder))
+        check(started(command, run, folder / "cache"))
+        if not columns.exists():  # what opens no trace writes nothing, wherever it would be held
+            assert not IS_COMPILED or command[0] not in ("tools", "why", "query")
+            assert not note.exists()
+            return
+        assert note.read_text() == f"{kind} {number}"
+        assert [file.suffix for file in columns.iterdir()] == [".tpc"]
 
 
 @needs_compiled

@@ -7,7 +7,9 @@ from __future__ import annotations
 import os
 import tarfile
 from collections import Counter, defaultdict
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ import pytest
 from tb_tpuprof.errors import TraceFormatError
 from tb_tpuprof.ingest.opening import open_trace
 from tb_tpuprof.trace import schema
+from tb_tpuprof.trace.trace import Trace
 from tests.ingest.chrome_files import Event, loaded, phases, plain_durations, ps, rows
 from tests.truth.plain_kineto import MTIA_OTHERS, is_kernel
 
@@ -48,24 +51,44 @@ def files() -> list[Path]:
     return found
 
 
-@pytest.fixture(params=files(), ids=lambda path: str(path.relative_to(CORPUS)))
-def path(request: pytest.FixtureRequest) -> Path:
-    return Path(request.param)
+class Opened:
+    """A file of the corpus, read by both sides, by each once."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @cached_property
+    def trace(self) -> Trace:
+        return open_trace(str(self.path))
+
+    @cached_property
+    def loaded(self) -> tuple[list[Event], dict[str, Any]]:
+        return loaded(self.path)
+
+    @cached_property
+    def rows(self) -> list[tuple[str, str, str, int, int]]:
+        return rows(self.trace)
+
+
+@pytest.fixture(scope="module", params=files(), ids=lambda path: str(path.relative_to(CORPUS)))
+def file(request: pytest.FixtureRequest) -> Opened:
+    return Opened(Path(request.param))
 
 
 def stripped(name: str) -> str:
     return "ProfilerStep" if name.startswith("ProfilerStep#") else name
 
 
-def test_a_file_of_the_corpus(path: Path) -> None:
-    if path.name in UNSUPPORTED:
-        with pytest.raises(TraceFormatError, match=UNSUPPORTED[path.name]):
-            open_trace(str(path))
+def test_a_file_of_the_corpus(file: Opened) -> None:
+    name = file.path.name
+    if name in UNSUPPORTED:
+        with pytest.raises(TraceFormatError, match=UNSUPPORTED[name]):
+            open_trace(str(file.path))
         return
-    trace = open_trace(str(path))
-    events, others = loaded(path)
+    trace = file.trace
+    events, others = file.loaded
     n = phases(events)
-    assert trace.info.n_damaged == UNMATCHED.get(path.name, 0), trace.info.damage
+    assert trace.info.n_damaged == UNMATCHED.get(name, 0), trace.info.damage
     # Slices, begins (of threads, async, objects), and all marks are events.
     unmatched_deletions = (
         trace.n_events - sum(n[phase] for phase in "XBbSnTpiIRPcNO") - len(others.get("samples", ()))
@@ -80,7 +103,7 @@ def test_a_file_of_the_corpus(path: Path) -> None:
     assert len(trace.samples) - memory_samples(events) == samples
     ours: dict[str, list[int]] = defaultdict(list)
     on_stack = (trace.kind_of_line[trace.event_line] == schema.STACK).tolist()
-    for (_, _, name, _, duration), stacked in zip(rows(trace), on_stack, strict=True):
+    for (_, _, name, _, duration), stacked in zip(file.rows, on_stack, strict=True):
         if stacked and duration:
             ours[stripped(name)].append(duration)
     theirs: dict[str, list[int]] = defaultdict(list)
@@ -100,11 +123,11 @@ def kineto(path: Path) -> bool:
     return any(part in ("kineto_samples", "hta", "tracelens_torch") for part in path.parts)
 
 
-def test_kernels_have_the_sums_and_details_of_the_file(path: Path) -> None:
-    if not kineto(path):
+def test_kernels_have_the_sums_and_details_of_the_file(file: Opened) -> None:
+    if not kineto(file.path):
         pytest.skip("no trace of PyTorch")
-    trace = open_trace(str(path))
-    events, _ = loaded(path)
+    trace = file.trace
+    events, _ = file.loaded
     kernels = [event for event in events if is_kernel(event)]
     theirs: Counter[str] = Counter()
     for event in kernels:
@@ -117,7 +140,7 @@ def test_kernels_have_the_sums_and_details_of_the_file(path: Path) -> None:
     )
     ours: Counter[str] = Counter()
     keep = (on_device & ~derived)[trace.event_line].tolist() if trace.n_events else []
-    for (_, _, name, _, duration), kept in zip(rows(trace), keep, strict=True):
+    for (_, _, name, _, duration), kept in zip(file.rows, keep, strict=True):
         if kept and not name.startswith(("Memcpy", "Memset")) and name not in MTIA_OTHERS:
             ours[name] += duration
     assert ours == theirs

@@ -167,7 +167,7 @@ def test_each_host_has_its_sums_and_its_worst_rendezvous() -> None:
 
 
 def test_facts_of_a_rendezvous_come_from_the_first_host_that_states_them() -> None:
-    s, r, u = summary(HOSTS).rendezvous
+    s, r, _ = summary(HOSTS).rendezvous
     assert (s.transfer_type, s.size_bytes, s.group_size) == ("ONE_TO_ONE", 16, 1)
     assert (s.send_op, s.recv_op) == ("send.2", "recv-done.9")
     assert (r.transfer_type, r.size_bytes, r.group_size) == ("REDUCE_SCATTER", 100, 3)

@@ -82,8 +82,7 @@ def attention_text(schema: str, causal: bool | None, given: str = "") -> str:
     sizes = {"query": (S_Q, D_QK), "key": (S_K, D_QK), "value": (S_K, D_V), "out": (S_Q, D_V)}
     sizes |= dict.fromkeys(("grad_out", "dout"), (S_Q, D_V))
     inputs: list[Any] = []
-    name, _, listed = schema.partition(" ")
-    for key in listed.split():
+    for key in schema.split()[1:]:
         if key in sizes:
             s, d = sizes[key]
             inputs.append(((B, H, s, d) if heads_first else (B, s, H, d), BF16))
@@ -155,7 +154,13 @@ CONVOLUTIONS = {
     "convolution_overrideable": "input weight bias stride padding dilation transposed output_padding groups",
 }
 X, WEIGHT = (2, 4, 17, 23), (6, 4, 3, 2)
-SETTINGS = {"stride": (2, 3), "padding": (4, 5), "dilation": (1, 6), "output_padding": (0, 0), "kernel_size": (3, 2)}
+SETTINGS = {
+    "stride": (2, 3),
+    "padding": (4, 5),
+    "dilation": (1, 6),
+    "output_padding": (0, 0),
+    "kernel_size": (3, 2),
+}
 
 
 @pytest.mark.parametrize("name", CONVOLUTIONS)
@@ -180,7 +185,9 @@ def test_flops_and_bytes_of_every_convolution(name: str) -> None:
             inputs.append(((2, 6, *out), FLOAT))
             read += n_out
         else:
-            inputs.append(list(SETTINGS[key]) if key in SETTINGS else 1 if key in ("groups", "alpha") else False)
+            inputs.append(
+                list(SETTINGS[key]) if key in SETTINGS else 1 if key in ("groups", "alpha") else False
+            )
     found = work_of(f"aten::{name}", inputs_text(*inputs))
     assert found.flops == 2 * n_out * 4 * 3 * 2
     assert found.n_bytes == 4 * (read + n_out)
@@ -288,4 +295,6 @@ def test_index_and_embedding_of_unlike_sizes() -> None:
     empty = work_of("aten::index_select", inputs_text(((3, 0), BF16), 1, ((0,), LONG)))
     assert empty.n_bytes == 0
     for bad in ([0, 1], None, 3):
-        assert math.isnan(work_of("aten::index_select", inputs_text(((3, 5, 7), BF16), bad, ((4,), LONG))).n_bytes)
+        assert math.isnan(
+            work_of("aten::index_select", inputs_text(((3, 5, 7), BF16), bad, ((4,), LONG))).n_bytes
+        )

@@ -25,7 +25,9 @@ MS, US, NS = 10**9, 10**6, 10**3
 
 def rows(page: SavedPage, table: str) -> list[dict[str, Any]]:
     columns = page.tables[table]
-    values = [column if isinstance(column, list) else np.asarray(column).tolist() for column in columns.values()]
+    values = [
+        column if isinstance(column, list) else np.asarray(column).tolist() for column in columns.values()
+    ]
     return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
 
 
@@ -48,7 +50,9 @@ def test_steps_of_a_tpu_and_of_several_kinds() -> None:
         + b""
         for i in range(3)
     ]
-    tpu[1] = any_of("PerTpuStepDetails", written((1, 6), (3, 3.5), (4, 25.0), (13, 41.0), (14, 7.5), (15, 0.5)))
+    tpu[1] = any_of(
+        "PerTpuStepDetails", written((1, 6), (3, 3.5), (4, 25.0), (13, 41.0), (14, 7.5), (15, 0.5))
+    )
     page = read("input_pipeline", written(*((4, step) for step in tpu)))
     assert rows(page, "steps") == [
         {
@@ -61,7 +65,9 @@ def test_steps_of_a_tpu_and_of_several_kinds() -> None:
         }
         for i in range(3)
     ]
-    general = any_of("PerGenericStepDetails", written((1, 2), (3, 1.5), (5, 2.5), (7, 3.5), (10, 4.5), (13, 5.5)))
+    general = any_of(
+        "PerGenericStepDetails", written((1, 2), (3, 1.5), (5, 2.5), (7, 3.5), (10, 4.5), (13, 5.5))
+    )
     other = any_of("XPerGenericStepDetails", written((1, 9)))
     page = read("input_pipeline", written((4, tpu[0]), (4, general), (4, other)))
     (row,) = rows(page, "steps")
@@ -98,7 +104,9 @@ def test_facts_of_the_input_pipeline() -> None:
 
 
 def test_facts_sentences_and_tips_of_the_overview() -> None:
-    percents = written(*((number, 10.5 + number) for number in (1, 2, 3, 7, 8, 9, 10, 11, 12)), (5, "analysis"))
+    percents = written(
+        *((number, 10.5 + number) for number in (1, 2, 3, 7, 8, 9, 10, 11, 12)), (5, "analysis")
+    )
     tips = written(
         (2, "advice"),
         (3, written((1, "host tip"))),
@@ -187,7 +195,11 @@ def test_the_first_tree_with_nodes_is_shown_with_its_title() -> None:
     by_program, without_idle, by_category = ({"name": name, "metrics": {"time": 1}} for name in "abc")
     for given, name, title in (
         ({"byProgram": by_program, "byCategory": by_category}, "a", "by program"),
-        ({"byProgram": {}, "byProgramExcludeIdle": without_idle, "byCategory": by_category}, "b", "by program"),
+        (
+            {"byProgram": {}, "byProgramExcludeIdle": without_idle, "byCategory": by_category},
+            "b",
+            "by program",
+        ),
         ({"byCategory": by_category}, "c", "by category"),
     ):
         page = tree(**given)
@@ -237,7 +249,13 @@ def test_cores_and_links_of_a_pod() -> None:
         "1": {"crsDurationUs": 33, "totalDurationUs": 44},
         "2": {"hostName": "w", "bottleneck": "Infeed"},
     }
-    link = {"srcCoreIds": list(range(20)), "dstCoreId": 5, "occurrences": 2, "sendDelayUs": 3, "dataSize": "9"}
+    link = {
+        "srcCoreIds": list(range(20)),
+        "dstCoreId": 5,
+        "occurrences": 2,
+        "sendDelayUs": 3,
+        "dataSize": "9",
+    }
     step = {"stepNum": 7, "podStatsPerCore": cores, "channelDb": [{**link, "hloNames": list(range(20))}]}
     page = trees.pod_viewer("pod_viewer", {"podStatsSequence": {"podStatsMap": [None, step]}})
     first, second, third = rows(page, "cores")

@@ -37,11 +37,11 @@ def writer() -> Writer:
 
 
 def snapshot(writer: Writer, *pairs: tuple[int, int], sequence: int = 1, unit_ns: int = 0) -> None:
-    """A clock snapshot of (clock, time); `unit_ns` 0: not stated."""
+    """A clock snapshot of (clock, time); `unit_ns`: of clocks of a sequence, 0: not stated."""
     packet = writer.packet(sequence)
     for clock, time in pairs:
         one = packet.clock_snapshot.clocks.add(clock_id=clock, timestamp=time)
-        if unit_ns:
+        if unit_ns and clock >= 64:
             one.unit_multiplier_ns = unit_ns
 
 
@@ -147,6 +147,16 @@ def test_units_of_clocks_are_bounded(writer: Writer, tmp_path: Path) -> None:
         "3.6": 1_000,
         "3.9": 2_500,
     }
+
+
+def test_a_unit_of_nothing_is_a_nanosecond(writer: Writer, tmp_path: Path) -> None:
+    clocks = writer.packet().clock_snapshot.clocks
+    clocks.add(clock_id=BOOTTIME, timestamp=9_000)
+    clocks.add(clock_id=64, timestamp=500, unit_multiplier_ns=0)
+    for time in (600, 900):
+        instant(writer, time, str(time), 64)
+    instant(writer, 9_000, "boot")
+    assert starts(writer.opened(tmp_path)) == {"boot": 0, "600": 100, "900": 400}
 
 
 def test_events_without_a_time_or_with_an_impossible_one_are_left_out_and_counted(
@@ -302,12 +312,17 @@ def test_local_numbers_are_those_of_their_process(
     for uuid, pid in ((1, 7), (2, 8)):
         writer.thread(uuid, pid, 70, "main")
     for time, phase, track in ((0, "b", 1), (1_000, "b", 2), (3_000, "e", 1), (6_000, "e", 2)):
-        legacy(writer, time, phase, {1: "first", 2: "second"}[track] if phase == "b" else "", track, **{kind: 7})
+        legacy(
+            writer, time, phase, {1: "first", 2: "second"}[track] if phase == "b" else "", track, **{kind: 7}
+        )
     assert lengths(writer.opened(tmp_path)) == expected
 
 
 def test_processes_and_threads_of_single_events(writer: Writer, tmp_path: Path) -> None:
-    """One has a process and a thread of its own, one a process, one a thread; numbers of 0 and −1 are none."""
+    """One has a process and a thread of its own, one a process, one a thread; numbers of 0 and −1 are none. A
+    thread without events has no line.
+    """
+    writer.thread(5, 8, 82, "without events")
     writer.process(3, 7, "trainer")
     writer.thread(1, 7, 71, "main")
     writer.thread(2, 8, 81, "other")
@@ -315,21 +330,23 @@ def test_processes_and_threads_of_single_events(writer: Writer, tmp_path: Path) 
     for i, (pid, tid) in enumerate(((8, 81), (8, 0), (0, 72), (0, 0), (-1, -1))):
         fields = {"pid_override": pid, "tid_override": tid}
         legacy(writer, 1000 * i, "X", f"e{i}", 1, duration_us=1, **{k: v for k, v in fields.items() if v})
-    assert sorted((name, plane, line) for plane, line, name, _, _ in rows(writer.opened(tmp_path))) == [
+    trace = writer.opened(tmp_path)
+    assert sorted(trace.line_names) == ["main", "other", "thread 71", "thread 72"]
+    assert sorted((name, plane, line) for plane, line, name, _, _ in rows(trace)) == [
         ("e0", "loader", "other"),
-        ("e1", "loader", "Thread 71"),
-        ("e2", "trainer", "Thread 72"),
+        ("e1", "loader", "thread 71"),
+        ("e2", "trainer", "thread 72"),
         ("e3", "trainer", "main"),
         ("e4", "trainer", "main"),
     ]
 
 
 def test_names_phases_and_durations_of_converted_events(writer: Writer, tmp_path: Path) -> None:
-    """An interned name of the legacy event comes last; a phase beyond ASCII is none."""
+    """An interned name of the legacy event comes after one of the event; a phase beyond ASCII is none."""
     names = writer.packet(1, sequence_flags=CLEARED).interned_data.event_names
     for number, name in enumerate(("legacy", "interned"), 1):
         names.add(iid=number, name=name)
-    for i, (own, number) in enumerate((("", 0), ("", 2), ("written", 2))):
+    for i, (own, number) in enumerate((("", 0), ("", 2), ("written", 0))):
         legacy(writer, 1000 * i, "X", own, name_iid=1, duration_us=3 + i)
         if number:
             writer.trace.packet[-1].track_event.name_iid = number
@@ -371,7 +388,7 @@ def test_names_of_tracks(writer: Writer, tmp_path: Path) -> None:
         "e13": ("trainer", "static"),
         "e14": ("trainer", "static"),
         "e15": ("trainer", "trainer"),
-        "e16": ("trainer", "Thread 72"),
+        "e16": ("trainer", "thread 72"),
     }
 
 
@@ -387,7 +404,7 @@ def test_the_last_description_of_a_track_counts(writer: Writer, tmp_path: Path) 
     ]
 
 
-@pytest.mark.parametrize(("n_between", "process"), [(63, "trainer"), (64, "Process 0")])
+@pytest.mark.parametrize(("n_between", "process"), [(63, "trainer"), (64, "process 0")])
 def test_a_process_is_looked_for_64_tracks_up(
     writer: Writer, tmp_path: Path, n_between: int, process: str
 ) -> None:
@@ -462,6 +479,43 @@ def test_arguments_of_arguments(writer: Writer, tmp_path: Path) -> None:
     assert found["deep"] == {f"{'d.' * (level + 1)}v{level}": level for level in range(8)}
 
 
+def test_values_of_every_kind_by_number_and_by_text(writer: Writer, tmp_path: Path) -> None:
+    """An unknown number is no text; a text may be the file's first one, and equal to a name."""
+    interned = writer.packet(1, sequence_flags=CLEARED).interned_data
+    interned.event_names.add(iid=1, name="first")
+    interned.debug_annotation_names.add(iid=2, name="by number")
+    interned.debug_annotation_string_values.add(iid=2, str=b"value")
+    interned.event_categories.add(iid=2, name="category")
+    event = writer.event(10, INSTANT, "", 1, name_iid=1)
+    for fields in (
+        {"name": "own", "string_value": "first"},
+        {"name_iid": 2, "string_value_iid": 2},
+        {"name": "unknown value", "string_value_iid": 9},
+        {"name_iid": 9, "int_value": 4},
+        {"name": "zero", "int_value": 0},
+        {"name": "most", "uint_value": 2**63},
+        {"name": "least", "int_value": -(2**63)},
+        {"name": "nothing"},
+        {"name": "empty", "string_value": ""},
+    ):
+        event.debug_annotations.add(**fields)
+    assert arguments(writer.opened(tmp_path))["first"] == {
+        "own": "first",
+        "by number": "value",
+        "zero": 0,
+        "most": 2**63,
+        "least": -(2**63),
+    }
+
+
+def test_tracks_of_large_numbers_have_hexadecimal_names(writer: Writer, tmp_path: Path) -> None:
+    for uuid in (0x1F, 2**63 - 1, 2**63, 2**64 - 2):
+        writer.slice(10, 20, f"{uuid:x}", uuid)
+    assert sorted((line, name) for _, line, name, _, _ in rows(writer.opened(tmp_path))) == [
+        (f"Track {uuid}", uuid) for uuid in ("1f", "7fffffffffffffff", "8000000000000000", "fffffffffffffffe")
+    ]
+
+
 def test_long_names_of_arguments_are_cut(writer: Writer, tmp_path: Path) -> None:
     longest = annotations._LONGEST_NAME
     for name, size in (("whole", longest - 2), ("cut", longest - 1)):
@@ -533,4 +587,4 @@ def test_a_span_of_a_thread_in_two_sequences(writer: Writer, tmp_path: Path) -> 
     writer.thread(1, 7, 71, "main")
     writer.event(1_000, BEGIN, "whole", 1, 2)
     writer.event(4_000, END, "", 1, 1)
-    assert rows(writer.opened(tmp_path)) == [("Process 7", "main", "whole", 0, 3 * US // 1000 * 1000)]
+    assert rows(writer.opened(tmp_path)) == [("process 7", "main", "whole", 0, 3 * US // 1000 * 1000)]

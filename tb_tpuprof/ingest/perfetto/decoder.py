@@ -132,10 +132,11 @@ class _Reader:
         self.track = self._track_of()
         used = np.unique(self.track).tolist()
         if len(used) > schema.MAX_LINES:
-            raise TraceFormatError(
-                path, -1, f"contains {len(used):,} tracks, more than a profile has", "Record for a shorter time."
-            )
-        self.tracks = tracks_of(packets, used)
+            what = f"contains {len(used):,} tracks, more than a profile has"
+            raise TraceFormatError(path, -1, what, "Record for a shorter time.")
+        # A single event may be on a thread that no track of an event describes.
+        is_moved = any((self.legacy[field].numbers() > 0).any() for field in (_L_PID, _L_TID))
+        self.tracks = tracks_of(packets, used, with_all=is_moved)
 
     def raw(self, bad: int) -> RawEvents:
         """The events, in the order of their sequences."""

@@ -129,9 +129,11 @@ def test_an_unknown_compression_is_a_damaged_block() -> None:
         (ENTRIES[1][0], varint(0) + varint(len(first) - 5)),
         (ENTRIES[-1][0], varint(len(first)) + varint(len(second) - 5)),
     ]
-    whole = table(finished(first + second, index)).entries()
+    read = table(finished(first + second, index))
+    whole = read.entries()
     assert listed(whole) == ENTRIES[3:]
     assert whole.n_damaged == 1
+    assert read.size_bytes == len(block_of(ENTRIES[3:]))  # the size of the first one is not known
 
 
 def test_a_block_that_states_more_than_snappy_can_pack_is_not_unpacked() -> None:

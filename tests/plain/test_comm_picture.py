@@ -10,7 +10,7 @@ import pytest
 from tb_tpuprof.analysis.comm import picture as picture_module
 from tb_tpuprof.analysis.comm.activity import CommOp, Traffic, activity
 from tb_tpuprof.analysis.comm.host import Devices
-from tb_tpuprof.analysis.comm.picture import Boxes, picture
+from tb_tpuprof.analysis.comm.picture import Boxes, _n_cuts, picture
 from tests.plain.plain_comm import Span
 
 Run = tuple[int, int, int]  # start, end, operation
@@ -123,7 +123,7 @@ def test_pictures_of_random_devices(kind: str) -> None:
 
 def test_the_longest_runs_within_the_step_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """The third is longest, but not in the step; of equal ones the earlier counts."""
-    runs = [(0, 40, 0), (10, 35, 1), (45, 400, 2), (20, 45, 0), (12, 15, 1)]
+    runs = [(0, 40, 0), (10, 35, 1), (45, 400, 2), (20, 45, 0), (12, 15, 1), (0, 5, 2), (50, 60, 2)]
     devices = devices_of("GPU", runs, [(0, 1)], [(5, 50)])
     for most, starts in ((5, [0, 10, 12, 20, 45]), (3, [0, 10, 20]), (2, [0, 10]), (1, [0])):
         monkeypatch.setattr(picture_module, "MOST_RUNS", most)
@@ -135,6 +135,28 @@ def test_the_longest_runs_within_the_step_are_drawn(monkeypatch: pytest.MonkeyPa
             if lane > 0
         ]
         assert sorted(shown) == [max(start, 5) - 5 for start in starts]
+
+
+def test_cuts_are_the_pairs_of_a_run_and_compute_within_it() -> None:
+    rng = random.Random("cuts")
+    n_touching = 0
+    for _ in range(N_DEVICES):
+        runs = random_runs(rng)
+        at, compute = 0, []
+        for _stretch in range(rng.randint(0, 6)):
+            start = at + rng.randint(1, 9)
+            at = start + rng.randint(1, 12)
+            compute.append((start, at))
+        columns = [
+            tuple(np.array([span[side] for span in spans], np.int64) for side in (0, 1))
+            for spans in (runs, compute)
+        ]
+        inside = [(run, span) for run in runs for span in compute if span[0] < run[1] and span[1] > run[0]]
+        n_empty = sum(run[0] == run[1] for run, _ in inside)
+        n_touching += sum(span[0] == run[1] or span[1] == run[0] for run in runs for span in compute)
+        if not n_empty:
+            assert _n_cuts((columns[0][0], columns[0][1]), (columns[1][0], columns[1][1])) == len(inside)
+    assert n_touching > 10
 
 
 def test_short_gaps_are_not_drawn() -> None:

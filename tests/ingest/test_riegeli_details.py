@@ -123,6 +123,42 @@ def test_a_part_that_is_not_compressed_is_bounded() -> None:
         unpacked(NONE, array(b"abc"), 2)
 
 
+def test_a_brotli_stream_that_has_all_bytes_but_no_end_is_damaged() -> None:
+    import brotli
+
+    compressor = brotli.Compressor()
+    body = compressor.process(b"abc" * 100) + compressor.flush()
+    with pytest.raises(Damaged, match="its Brotli data do not end"):
+        unpacked(BROTLI, array(varint(300) + body), 1000)
+    whole = array(varint(300) + body + compressor.finish())
+    assert unpacked(BROTLI, whole, 1000).tobytes() == b"abc" * 100
+
+
+@pytest.mark.parametrize("stated", [0, 1, 500])
+def test_no_more_is_unpacked_than_a_part_states(monkeypatch: pytest.MonkeyPatch, stated: int) -> None:
+    """A megabyte of zeros in a few bytes: its reader asks for what is stated, and for one byte more."""
+    import brotli
+
+    asked: list[int] = []
+    own = brotli.Decompressor
+
+    class Counted:
+        def __init__(self) -> None:
+            self.stream = own()
+            self.is_finished = self.stream.is_finished
+
+        def process(self, data: bytes, output_buffer_limit: int) -> bytes:
+            asked.append(output_buffer_limit)
+            assert len(asked) < 10
+            made: bytes = self.stream.process(data, output_buffer_limit=output_buffer_limit)
+            return made
+
+    monkeypatch.setattr(brotli, "Decompressor", Counted)
+    with pytest.raises(Damaged, match=r"do not end|another size than the"):
+        unpacked(BROTLI, array(varint(stated) + brotli.compress(bytes(10**6))), 10**9)
+    assert max(asked) <= max(stated, 1)
+
+
 # Transposed chunks
 
 

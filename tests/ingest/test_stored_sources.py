@@ -45,8 +45,11 @@ def test_records_around_every_position(tmp_path: Path) -> None:
             assert read.read(position + within, 1) == record[within : within + 1]
         position += len(record)
     for beyond in (position, position + 50, -1):
-        with pytest.raises(TraceFormatError, match=rf"^h\.xplane\.riegeli has no record at {beyond}\."):
+        with pytest.raises(
+            TraceFormatError, match=rf"^h\.xplane\.riegeli has no record at {beyond}\."
+        ) as caught:
             read.read(beyond, 1)
+        assert caught.value.offset == -1
 
 
 def test_a_damaged_piece_is_named_and_the_others_are_read(tmp_path: Path) -> None:

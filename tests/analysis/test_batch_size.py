@@ -301,3 +301,23 @@ def test_recorded_pytorch_runs_read_plainly() -> None:
         sizes = {each["args"]["Input Dims"][0][0] for each in events if each.get("name") == "aten::conv2d"}
         session = Session(str(path), cache=False)
         assert {batch_size(session.trace(session.hosts[0])).value} == sizes
+
+
+RANKS = {
+    "aten::conv1d": (0, 3),
+    "aten::conv2d": (0, 4),
+    "aten::conv3d": (0, 5),
+    "aten::embedding": (1, 2),
+    "aten::scaled_dot_product_attention": (0, 4),
+}
+
+
+@pytest.mark.parametrize("name", RANKS)
+def test_the_batch_is_the_first_dimension_of_an_input_of_its_rank(tmp_path: Path, name: str) -> None:
+    """With one dimension more or fewer the first one is another."""
+    position, rank = RANKS[name]
+    for n_dims in (rank - 1, rank, rank + 1):
+        dims = [[9] * 7, [9] * 7]
+        dims[position] = [24, *[3] * (n_dims - 1)]
+        found = torch(tmp_path, (name, dims))
+        assert (found.value == 24) is (n_dims == rank)

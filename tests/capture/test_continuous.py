@@ -57,6 +57,16 @@ def test_start_two_snapshots_stop(tmp_path: Path) -> None:
     assert (request.opts.host_tracer_level, request.opts.device_tracer_level) == (0, 1)
     ((key, value),) = [(one.key, one.value.bool_value) for one in request.opts.advanced_configuration]
     assert (key, value) == RING
+    assert request.opts.start_timestamp_ns == 0  # at once
+
+
+def test_a_snapshot_takes_what_there_is_without_waiting() -> None:
+    asked = CaptureOptions(
+        duration_ms=900, delay_ms=700, num_tracing_attempts=5, timeout_s=30, host_tracer_level=1
+    )
+    made = snapshot_options(asked)
+    assert (made.is_snapshot, made.duration_ms, made.delay_ms, made.num_tracing_attempts) == (True, 1, 0, 1)
+    assert (made.timeout_s, made.host_tracer_level) == (30, 1)
 
 
 def test_the_ring_of_tpus_can_be_switched_off() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tb_tpuprof.capture.options import OPTIONS
 from tb_tpuprof.cli import main
 from tests.capture.double import continuously_profiled, free_target, good, serving
 from tests.ingest.xspaces import small_xspace
@@ -72,6 +73,28 @@ def test_exit_codes_of_some_and_none(tmp_path: Path, capsys: pytest.CaptureFixtu
         assert main(["continuous", "snapshot", *both]) == 8
     assert main(["continuous", "start", "--service_addr", str(nobody)]) == 6
     assert main(["continuous", "stop", "--service_addr", str(nobody)]) == 6
+
+
+def test_several_targets_that_all_do_it(capsys: pytest.CaptureFixture[str]) -> None:
+    with (
+        continuously_profiled() as (one, _),
+        continuously_profiled() as (two, _),
+        continuously_profiled() as (three, _),
+    ):
+        addresses = ",".join(map(str, (one, two, three)))
+        assert main(["continuous", "start", "--service_addr", addresses]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert lines == [f"{target}: profiling continuously" for target in (one, two, three)]
+        assert main(["continuous", "stop", "--service_addr", addresses]) == 0
+
+
+def test_help_says_how_long_a_snapshot_may_take(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["continuous", "snapshot", "--help"])
+    assert caught.value.code == 0
+    option = next(one for one in OPTIONS if one.name == "timeout_s")
+    text = " ".join(capsys.readouterr().out.split())
+    assert f"--timeout_s S {option.help} Default: {option.default} s." in text
 
 
 def test_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,7 +31,7 @@ from tb_tpuprof.ingest.storage.runs import find_runs
 from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.native import IS_COMPILED
 from tb_tpuprof.trace.trace import Trace
-from tb_tpuprof.units import format_fraction
+from tb_tpuprof.units import format_bytes, format_fraction
 from tests.ingest.merged_spaces import merged_space, piece, pieces
 from tests.ingest.riegeli_files import BLOCK, CODECS, RiegeliFile
 from tests.ingest.xspaces import content, plain
@@ -275,6 +275,34 @@ def test_a_piece_that_is_no_whole_space_is_left_out(tmp_path: Path) -> None:
     assert trace.n_events == 2
     assert trace.info.n_damaged == 2
     assert "2 damaged parts were skipped (first: a piece of" in notices(path)[0]
+
+
+def test_pieces_that_are_stored_in_an_unknown_way_are_counted(tmp_path: Path) -> None:
+    """Two of them among three that are read; what is wrong with the first one is said."""
+    path = tmp_path / "host.xplane.riegeli"
+    file = stream(THREE[0]).chunk("y", b"later kind", 2, 9).chunk("y", b"later kind", 1, 4)
+    path.write_bytes(file.records([THREE[1]]).records([THREE[2]]).closed())
+    trace = open_trace(str(path))
+    assert (trace.n_events, trace.info.n_damaged) == (4, 2)
+    assert trace.info.damage == "a piece is stored in a way that this version does not know"
+
+
+def test_stretches_that_are_lost_are_counted(tmp_path: Path) -> None:
+    """Each damaged header costs one stretch; the sum of their bytes is said."""
+    big = spaces_of_one_thread([(i, 1, f"name {i}") for i in range(4000)])[0]
+    file, path = RiegeliFile(), tmp_path / "host.xplane.riegeli"
+    for record in (THREE[0], big, THREE[1], big, THREE[2]):
+        file.records([record], CODECS[0])
+    data = bytearray(file.closed())
+    for number in (2, 4):
+        data[file.begins[number] + 3] ^= 0x55
+    path.write_bytes(data)
+    trace = open_trace(str(path))
+    lost = file_layout(lambda a, n: np.frombuffer(bytes(data), np.uint8)[a : a + n], len(data))
+    assert (lost.n_lost, trace.info.n_damaged) == (2, 2)
+    assert trace.info.damage.startswith(
+        f"{format_bytes(lost.lost_bytes)} of the file are left out: the headers"
+    )
 
 
 def test_records_that_are_no_profiles(tmp_path: Path) -> None:

@@ -347,6 +347,8 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path, damage: Any, words: str)
     with pytest.raises((TraceFormatError, NotATrace), match=words) as caught:
         open_trace(placed(tmp_path, "h.SSTABLE", damage(TABLE)))
     assert caught.value.remedy
+    if "not of a trace" in words:
+        assert caught.value.offset == -1
 
 
 def test_hostile_blocks_cost_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -381,13 +383,33 @@ def test_events_beyond_int64_are_left_out_and_counted(tmp_path: Path) -> None:
     entries = [
         (key_of("1", 2**61 - 1), written((1, 701), (2, 1), (3, "last"), (7, 5))),
         (key_of("1", 2**61), written((1, 701), (2, 1), (3, "far"), (7, 5))),
+        (key_of("1", 2**62), written((1, 701), (2, 1), (3, "farther"), (7, 5))),
         (key_of("2", 2**61 - 9), written((1, 701), (2, 1), (3, "long"), (7, 2**61))),
     ]
     trace = open_trace(placed(tmp_path, "h.SSTABLE", table_of([(b"/trace", described()), *entries])))
     found = {row[2]: row[4:] for row in rows(trace)}
     assert {name: duration for name, (_, duration) in found.items()} == {"last": 5, "long": 0}
     assert found["last"][0] - found["long"][0] == 8
-    assert trace.info.n_damaged == 1
+    assert trace.info.n_damaged == 2
+    assert "entries that are not events or have no time: 2" in trace.info.damage
+
+
+def test_names_of_devices_are_cut_and_numbers_that_are_none_count_as_0(tmp_path: Path) -> None:
+    """A device whose number is a byte, and names of 1,000 bytes and of one more."""
+
+    def named(key: Any, name: str) -> tuple[int, bytes]:
+        return 1, written((1, key), (2, written((1, name), (3, written((1, 1), (2, written((1, "line"))))))))
+
+    devices = written(named(b"x", "/host:CPU"), named(1, "a" * 1000), named(2, "b" * 1001))
+    entries = [
+        (key_of("1", device), written((1, device), (2, 1), (3, f"e{device}"), (7, 1))) for device in range(3)
+    ]
+    trace = open_trace(placed(tmp_path, "h.SSTABLE", table_of([(b"/trace", devices), *entries])))
+    assert {(row[0], row[2]) for row in rows(trace)} == {
+        ("/host:CPU", "e0"),
+        ("a" * 1000, "e1"),
+        ("b" * 1000, "e2"),
+    }
 
 
 def test_lines_that_the_viewer_derived_stay_derived(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
-"""Mutation testing of `analysis/`, `tools/` and `serve/`: small semantic changes, one at a time, run against the
-tests. A mutant that every test passes is a gap in the tests.
+"""Mutation testing of `analysis/`, `tools/` and `serve/`, and of any other module that is named: small semantic
+changes, one at a time, run against the tests. A mutant that every test passes is a gap in the tests.
 
     python -m tests.mutate --modules analysis/pod --count 60 --seed 7
 

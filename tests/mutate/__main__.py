@@ -2,6 +2,7 @@
 
     python -m tests.mutate                                    150 mutants of 30 modules, seed 1
     python -m tests.mutate --modules analysis/pod --count 0   every mutant of these modules
+    python -m tests.mutate --modules ingest/heap --tests ingest/test_heap    only with these tests: begins at once
     python -m tests.mutate --seed 7 --count 300 --each 6
 
 For a survivor, write the missing test, or add an entry with the reason to tests/mutate/equivalent.json if the
@@ -52,15 +53,25 @@ def drawn(tree: Belonging, modules: Sequence[str], count: int, each: int, seed: 
 
 
 def matching(tree: Belonging, patterns: Sequence[str]) -> list[str]:
-    """Modules whose path starts with one of the patterns; all modules without patterns."""
-    matches = [
-        module
-        for module in tree.modules
-        if not patterns or any(module.removeprefix(f"{PACKAGE}/").startswith(one) for one in patterns)
-    ]
+    """Modules of the whole package whose path starts with one of the patterns; without patterns, those of the
+    parts that are mutated by default.
+    """
+    if not patterns:
+        return tree.modules
+    starts = tuple(patterns)
+    matches = [module for module in tree.every if module.removeprefix(f"{PACKAGE}/").startswith(starts)]
     if not matches:
         raise SystemExit(f"No module of {PACKAGE} begins with {' or '.join(patterns)}.")
     return matches
+
+
+def chosen_tests(tree: Belonging, patterns: Sequence[str]) -> list[str]:
+    """Test files whose path starts with one of the patterns; all without patterns."""
+    for pattern in patterns:
+        if not any(test.startswith(f"tests/{pattern}") for test in tree.tests):
+            raise SystemExit(f"No file of tests begins with {pattern}.")
+    starts = tuple(f"tests/{pattern}" for pattern in patterns) or ("",)
+    return [test for test in tree.tests if test.startswith(starts)]
 
 
 class Run:
@@ -72,10 +83,10 @@ class Run:
         self.stamp = 1_000_000_000
         self.reliable: dict[str, bool] = {}
 
-    def results(self, chosen: Sequence[Chosen]) -> list[Result]:
-        """The result of each mutant."""
+    def results(self, chosen: Sequence[Chosen], tests: Sequence[str] = ()) -> list[Result]:
+        """The result of each mutant. `tests`: the files to use, by default all."""
         print(f"{len(chosen)} mutants; running the tests without changes first", flush=True)
-        self.baseline.learn(self.tree.tests)
+        self.baseline.learn(tests or self.tree.tests)
         results: dict[int, Result] = {}
         remaining = list(range(len(chosen)))
         for _ in range(_RETRIES):
@@ -147,8 +158,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("\n".join(f"{module}:{mutant.line}: {mutant.key}" for module, mutant in chosen))
         return 0
     start = time.monotonic()
-    with workers(ROOT, options.jobs, tree.tests) as hands:
-        results = Run(tree, hands, ROOT / "build" / "mutate" / "tests", options.limit).results(to_run)
+    tests = chosen_tests(tree, options.tests)
+    with workers(ROOT, options.jobs, tests) as hands:
+        results = Run(tree, hands, ROOT / "build" / "mutate" / "tests", options.limit).results(to_run, tests)
     results += [Result(*one, EQUIVALENT) for one in equivalent]
     share = share_killed(results)
     text = (
@@ -184,6 +196,13 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--limit", type=float, default=60.0, help="seconds of tests per mutant")
     parser.add_argument("--least", type=float, default=0.0, help="fail below this share")
+    parser.add_argument(
+        "--tests",
+        nargs="*",
+        default=[],
+        help="prefixes of paths in tests to use instead of all, such as ingest/test_heap; mutants that only "
+        "others detect survive",
+    )
     parser.add_argument("--recheck", action="store_true", help="also run the mutants listed as equivalent")
     parser.add_argument("--list", action="store_true", help="print the sample without running it")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "mutate" / "report")

@@ -35,6 +35,11 @@ class Test:
         """The file that defines it."""
         return self.name.partition("::")[0]
 
+    @cached_property
+    def modules(self) -> frozenset[str]:
+        """Modules of which it enters a function."""
+        return frozenset(path for path, _ in self.entered)
+
 
 class Baseline:
     """Tests by file. `run` sends jobs to workers; `imported`: functions that run while tests are collected."""
@@ -81,16 +86,18 @@ class Baseline:
 
         Order: tests of the module's own files, of its users' files, then all others; within each, the fastest first.
         Then the other tests of its own files, which may read what an earlier test cached. For code that runs at
-        import, the tests that belong to the module. Finally, all goldens of the files of which one enters it,
-        whatever their time.
+        import, the tests that belong to the module, and all that enter any of its functions. Finally, all goldens
+        of the files of which one enters it, whatever their time.
         """
         own_files, belonging = set(self.tree.own(module)), self.tree.of(module)
         place = (module, function)
+        listed = [test for tests in self.files.values() for test in tests]
         if self.is_imported(*place):
-            enter = [test for file in belonging for test in self.files.get(file, ())]
+            others = [test for test in listed if test.file not in GOLDENS]
+            enter = [test for test in others if test.file in belonging or module in test.modules]
             goldens = self._goldens()
         else:
-            every = [test for tests in self.files.values() for test in tests if place in test.entered]
+            every = [test for test in listed if place in test.entered]
             enter = [test for test in every if test.file not in GOLDENS]
             entering = {test.file for test in every}
             goldens = [test for test in self._goldens() if test.file in entering]
@@ -100,14 +107,14 @@ class Baseline:
         rest = [
             test for file in own_files & files for test in self.files[file] if test.name not in chosen_names
         ]
-        others: list[Test] = []
+        chosen: list[Test] = []
         spent = 0.0
         for test in (*first, *sorted(rest, key=lambda test: test.seconds)):
             spent += test.seconds
-            if spent > limit_s and others:
+            if spent > limit_s and chosen:
                 break
-            others.append(test)
-        return others + goldens
+            chosen.append(test)
+        return chosen + goldens
 
     def _goldens(self) -> list[Test]:
         return [test for file in GOLDENS for test in self.files.get(file, ())]

@@ -14,6 +14,7 @@ from pathlib import Path
 
 PACKAGE = "tb_tpuprof"
 PARTS = ("analysis", "tools", "serve")
+_COMPILED = f"{PACKAGE}/native/compiled/"  # other sources have no effect on what is compiled
 GOLDENS = ("tests/test_golden.py", "tests/test_device_goldens.py", "tests/test_wide_goldens.py")
 _NOT_USED = (
     "tests/browser/", "tests/conformance/", "tests/integration/", "tests/mutate/",
@@ -30,11 +31,16 @@ class Belonging:
 
     @cached_property
     def modules(self) -> list[str]:
+        """Modules that are mutated unless others are named."""
+        return [path for path in self.every if path.split("/")[1] in PARTS]
+
+    @cached_property
+    def every(self) -> list[str]:
         """Modules that can be mutated."""
         return [
             path
             for path in self._files(PACKAGE)
-            if path.split("/")[1] in PARTS and not path.endswith("/__init__.py")
+            if not path.endswith("/__init__.py") and not path.startswith(_COMPILED)
         ]
 
     @cached_property

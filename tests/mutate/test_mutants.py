@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutate.__main__ import ROOT, Run, drawn, matching
+from tests.mutate.__main__ import ROOT, Run, chosen_tests, drawn, matching
 from tests.mutate.baseline import functions
 from tests.mutate.belonging import GOLDENS, Belonging
 from tests.mutate.equivalent import EQUIVALENT
@@ -128,6 +128,26 @@ def test_what_is_drawn_of_a_module_does_not_depend_on_others() -> None:
     assert len(of_one) == 5
     assert of_one != set(drawn(tree, matching(tree, ["analysis/pod/join"]), 5, 5, 4))
     assert len(drawn(tree, matching(tree, ["analysis/pod/join"]), 0, 5, 1)) > 200
+
+
+def test_modules_outside_the_default_parts_are_mutated_when_named() -> None:
+    tree = Belonging(ROOT)
+    assert {module.split("/")[1] for module in matching(tree, [])} == {"analysis", "tools", "serve"}
+    named = matching(tree, ["ingest/heap", "sources", "native/plain/blocks"])
+    assert {"tb_tpuprof/ingest/heap/pprof.py", "tb_tpuprof/sources.py"} < set(named)
+    assert "tb_tpuprof/native/plain/blocks.py" in named
+    assert "tb_tpuprof/ingest/heap/__init__.py" not in named
+    with pytest.raises(SystemExit, match=r"No module of tb_tpuprof begins with native/compiled\."):
+        matching(tree, ["native/compiled"])
+
+
+def test_files_of_tests_are_chosen_by_their_beginning() -> None:
+    tree = Belonging(ROOT)
+    assert chosen_tests(tree, []) == tree.tests
+    found = chosen_tests(tree, ["ingest/test_heap", "plain/test_comm."])
+    assert found == ["tests/ingest/test_heap_files.py", "tests/plain/test_comm.py"]
+    with pytest.raises(SystemExit, match=r"No file of tests begins with nowhere\."):
+        chosen_tests(tree, ["ingest/test_heap", "nowhere"])
 
 
 def test_tests_belong_by_import_and_by_name() -> None:

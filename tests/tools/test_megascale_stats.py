@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from tb_tpuprof.errors import ToolUnavailable
+from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.megascale_stats.view import TOOL
 from tb_tpuprof.tools.payload import Payload
 from tests.synthetic import GpuJob, TpuJob, gpu_xspace, tpu_xspace, write_run
-from tests.synthetic_dcn import ALL, ALONE, dcn_host, dcn_hosts
+from tests.synthetic_dcn import ALL, ALONE, INTERLEAVED, dcn_host, dcn_hosts
 from tests.tools.test_pod_viewer import table
 
 US = 1_000_000
@@ -244,6 +245,28 @@ def test_the_first_receive_after_a_send_ends_the_transfer(tmp_path: Path) -> Non
     assert (first["count"], first["stall_ps"], first["slack_ps"]) == (1, 30 * US, 30 * US)
     assert (anew["count"], anew["stall_ps"], anew["slack_ps"]) == (1, 60 * US, 40 * US)
     assert anew["observed_ps"] == 100 * US
+
+
+def test_a_core_s_operations_may_be_on_several_lines(tmp_path: Path) -> None:
+    """Every other operation on a second line, and every third on a third: the numbers are the same."""
+    whole = dcn_host(ALL, [INTERLEAVED])
+    expected = row_of(
+        TOOL.run(Session(str(write_run(tmp_path / "one", {"h": whole})), cache=False), None, {}),
+        "all-reduce.1",
+    )
+    for n_lines in (2, 3):
+        space = xspace_class().FromString(whole)
+        plane = next(one for one in space.planes if one.name == b"/device:TPU:0")
+        line = next(one for one in plane.lines if one.name == b"XLA Ops")
+        events = list(line.events)
+        del line.events[:]
+        lines = [line]
+        for number in range(1, n_lines):
+            lines.append(plane.lines.add(id=50 + number, name=line.name, timestamp_ns=line.timestamp_ns))
+        for i, one in enumerate(events):
+            lines[i % n_lines].events.append(one)
+        run = write_run(tmp_path / f"{n_lines}", {"h": space.SerializeToString()})
+        assert row_of(TOOL.run(Session(str(run), cache=False), None, {}), "all-reduce.1") == expected
 
 
 def test_a_host_that_transfers_nothing_has_no_costliest_rendezvous(tmp_path: Path) -> None:

@@ -72,8 +72,9 @@ def _part(lane: Int64s, kind: str, op: Int64s, start: Int64s, end: Int64s) -> Pa
 
 def _without_gaps(spans: tuple[Int64s, Int64s], finest: int) -> tuple[Int64s, Int64s]:
     """Intervals joined where less than `finest` is between them."""
-    start, end = union(spans[0], spans[1] + finest)
-    return start, end - finest
+    bridged = finest - 1
+    start, end = union(spans[0], spans[1] + bridged)
+    return start, end - bridged
 
 
 def _n_cuts(runs: tuple[Int64s, Int64s], compute: tuple[Int64s, Int64s]) -> int:
@@ -91,8 +92,8 @@ def _longest(device: Activity, begin: int, end: int) -> tuple[npt.NDArray[np.int
 
 
 def _lanes(device: Activity, in_lane: npt.NDArray[np.bool_]) -> Int64s:
-    """0 for operations on the line of a TensorCore's compute; for all others the first lane that is free,
-    from 1.
+    """0 for operations on the line of a TensorCore's compute; for all others the first lane, from 1, that is
+    free and below those of operations around it.
     """
     lane = np.zeros(len(device.op), np.int64)
     rows = np.flatnonzero(in_lane[device.op]) if len(in_lane) else np.empty(0, np.intp)

@@ -61,7 +61,7 @@ _ATTENTIONS: dict[str, Formula] = {
         Attention(0, 8, heads_first=False, absent=(3, 4, *_FLASH_WINDOWS, 13))
     ),
     "aten::_flash_attention_backward": products.attention(
-        Attention(1, 11, heads_first=False, is_backward=True, absent=(6, 7))
+        Attention(1, 11, heads_first=False, is_backward=True, absent=(6, 7, 15, 16))
     ),
     "aten::_scaled_dot_product_flash_attention": products.attention(Attention(0, 4, heads_first=True)),
     "aten::_scaled_dot_product_flash_attention_backward": products.attention(
@@ -81,7 +81,7 @@ _ATTENTIONS: dict[str, Formula] = {
         Attention(0, 9, heads_first=False, absent=(4, 5, 12, 13), is_type=True)
     ),
     "aten::_efficient_attention_backward": products.attention(
-        Attention(1, 14, heads_first=False, is_backward=True, absent=(6, 7), is_type=True)
+        Attention(1, 14, heads_first=False, is_backward=True, absent=(6, 7, 18), is_type=True)
     ),
     "aten::_scaled_dot_product_cudnn_attention": products.attention(Attention(0, 6, heads_first=True)),
     "aten::_scaled_dot_product_cudnn_attention_backward": products.attention(

@@ -119,7 +119,7 @@ def _whole(size: int) -> Callable[[_Machine], None]:
 def _long(machine: _Machine) -> None:
     size = machine.number(1)
     if size > _MAX_INT_BYTES:
-        raise Unreadable("has a number beyond 64 bits", machine.position)
+        raise Unreadable("has a number beyond 64 bits", machine.position - 2)
     machine.stack.append(int.from_bytes(machine.take(size), "little", signed=True))
 
 
@@ -181,7 +181,7 @@ def _get(size: int) -> Callable[[_Machine], None]:
 
 def _protocol(machine: _Machine) -> None:
     if machine.number(1) > _HIGHEST_PROTOCOL:
-        raise Unreadable("is of a protocol that is not known", machine.position - 1)
+        raise Unreadable("is of a protocol that is not known", machine.position - 2)
 
 
 def _frame(machine: _Machine) -> None:

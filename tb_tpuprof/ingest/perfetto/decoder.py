@@ -105,7 +105,7 @@ def decode_track_events(data: npt.NDArray[np.uint8], path: str, host: str, sourc
             f"contains {len(rows):,} events, more than fit into this machine's memory",
             "Record for a shorter time.",
         )
-    raw = _Reader(packets, rows).raw(int(bad))
+    raw = _Reader(packets, rows, path).raw(int(bad))
     names = tuple(sorted({raw.texts.get(key) for key in np.unique(raw.values["key"]).tolist()} - {"name"}))
     return trace_of(raw, EventFile(data, path, host, source, lambda _position: {}, names))
 
@@ -121,7 +121,7 @@ class _Lines:
 class _Reader:
     """Builds the columns of all events, followed by metadata events that name processes and threads."""
 
-    def __init__(self, packets: Packets, rows: npt.NDArray[np.intp]) -> None:
+    def __init__(self, packets: Packets, rows: npt.NDArray[np.intp], path: str) -> None:
         self.packets = packets
         self.rows = rows
         self.texts = Texts([])
@@ -132,8 +132,11 @@ class _Reader:
         self.track = self._track_of()
         used = np.unique(self.track).tolist()
         if len(used) > schema.MAX_LINES:
-            raise TraceFormatError("", -1, f"contains {len(used):,} tracks, more than a profile has")
-        self.tracks = tracks_of(packets, used)
+            what = f"contains {len(used):,} tracks, more than a profile has"
+            raise TraceFormatError(path, -1, what, "Record for a shorter time.")
+        # A single event may be on a thread that no track of an event describes.
+        is_moved = any((self.legacy[field].numbers() > 0).any() for field in (_L_PID, _L_TID))
+        self.tracks = tracks_of(packets, used, with_all=is_moved)
 
     def raw(self, bad: int) -> RawEvents:
         """The events, in the order of their sequences."""

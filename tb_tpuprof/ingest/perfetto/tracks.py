@@ -55,11 +55,14 @@ class _Descriptor:
     counter: Counter | None
 
 
-def tracks_of(packets: Packets, used: Iterable[int]) -> dict[int, Track]:
-    """The tracks with these uuids; those without a descriptor have their uuid for a name."""
+def tracks_of(packets: Packets, used: Iterable[int], with_all: bool = False) -> dict[int, Track]:
+    """The tracks with these uuids; those without a descriptor have their uuid for a name. `with_all`: and all
+    others that the file describes.
+    """
     descriptors = _descriptors(packets)
     processes = {one.pid: one.process_name for one in descriptors.values() if one.process_name}
-    return {uuid: _track(uuid, descriptors, processes) for uuid in used}
+    uuids = dict.fromkeys((*used, *(descriptors if with_all else ())))
+    return {uuid: _track(uuid, descriptors, processes) for uuid in uuids}
 
 
 def _track(uuid: int, descriptors: dict[int, _Descriptor], processes: dict[str, str]) -> Track:

@@ -4,6 +4,7 @@ beside them.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -142,7 +143,7 @@ def _columns(payload: Payload) -> Iterator[str]:
 
 def _order(numbers: dict[str, Floats]) -> Iterator[str]:
     for names in _ORDERS:
-        for low, high in zip(names, names[1:], strict=False):
+        for low, high in itertools.pairwise(names):
             if low not in numbers or high not in numbers or len(numbers[low]) != len(numbers[high]):
                 continue
             wrong = numbers[low] > numbers[high] * (1 + EQUAL) + 2

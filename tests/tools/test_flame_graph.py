@@ -334,8 +334,11 @@ def test_calls_in_time_order_on_three_unlike_hosts() -> None:
     ]
     busy = dict(zip(threads, cells(payload, "threads", "busy_ps"), strict=True))
     assert {name: time // PS for name, time in busy.items()} == {
-        "python (worker-0)": 60, "python2 (worker-0)": 60, "python (worker-1)": 72,
-        "python2 (worker-1)": 23, "python (worker-2)": 0,
+        "python (worker-0)": 60,
+        "python2 (worker-0)": 60,
+        "python (worker-1)": 72,
+        "python2 (worker-1)": 23,
+        "python (worker-2)": 0,
     }
     assert payload.scalars["n_steps_shown"].value == 2
     assert payload.scalars["step_time_ps"].value == (60 + 72) / 2 * PS

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from tb_tpuprof.analysis.steps.grouping import eager_ops, groups
 from tb_tpuprof.trace.trace import Trace
@@ -124,6 +125,29 @@ def test_groups_in_the_file_are_believed() -> None:
     )
     assert members(trace) == {"x": [4], "y": [5]}
     assert groups(trace).names == {4: "train 9", 5: "5"}
+
+
+def test_groups_with_large_numbers_take_no_more_memory_than_others() -> None:
+    """Tables by group have a place for each number: those of a hostile file would not fit."""
+    trace = drawing(
+        "main   [a ] [b ] [c ] [d ] [e ]",
+        {
+            "a": {"group_id": 2**31 - 1},
+            "b": {"group_id": 7},
+            "c": {"group_id": 2**62, "step_name": "late"},
+            "d": {"group_id": -5},
+            "e": {"group_id": 2**31 - 1},
+        },
+    )
+    assert members(trace) == {"a": [1], "b": [0], "c": [2], "d": [-1], "e": [1]}
+    assert groups(trace).names == {0: "7", 1: "2147483647", 2: "late"}
+
+
+@pytest.mark.parametrize(("number", "group"), [(2**22 - 1, 2**22 - 1), (2**22, 0)])
+def test_from_four_million_on_groups_are_numbered_anew(number: int, group: int) -> None:
+    trace = drawing("main   [a ]", {"a": {"group_id": number}})
+    assert members(trace) == {"a": [group]}
+    assert groups(trace).names == {group: str(number)}
 
 
 def test_loops_of_tensorflow_cannot_be_grouped() -> None:

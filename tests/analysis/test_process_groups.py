@@ -5,15 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pytest
+
 from tb_tpuprof.analysis.pod.process_groups import (
     ProcessGroup,
     process_groups,
     ranks_text,
     sum_process_groups,
 )
+from tb_tpuprof.ingest.opening import trace_of_bytes
+from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.trace.trace import Trace
 from tests.ingest.chrome_files import opened
 from tests.kineto_jobs import HOST, x
+from tests.synthetic import PlaneWriter
 
 STREAM = {"pid": 0, "tid": 7}
 LISTED = [
@@ -104,6 +110,16 @@ def test_hostile_lists(tmp_path: Path) -> None:
     assert groups == (ProcessGroup("x" * 200, "", "", -1, ()),)
     for listed in ({}, "a", 3, [[]]):
         assert process_groups(rank(tmp_path, listed=listed)) == ()
+
+
+@pytest.mark.parametrize(
+    "text", ["[", "[1]", "[[]]", '[["0", "", "", "x", []]]', '[["0", "", "", 1, 7]]', "[" * 100_000, "{}", ""]
+)
+def test_another_writers_stat_of_the_same_name(text: str) -> None:
+    """Any XSpace may give its planes a stat `comm_groups`."""
+    space = xspace_class()()
+    PlaneWriter(space, "/host:CPU").stats(space.planes[0], {"comm_groups": text})
+    assert process_groups(trace_of_bytes(np.frombuffer(space.SerializeToString(), np.uint8), "h")) == ()
 
 
 def test_ranks_as_text() -> None:

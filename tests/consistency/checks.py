@@ -18,6 +18,9 @@ from tests.consistency.amounts import (
 )
 from tests.consistency.communication import communication_agrees
 from tests.consistency.facts import facts_agree, headlines_are_first, labels_tell_apart
+from tests.consistency.names import lists_agree
+from tests.consistency.numbers import moments_are_within, numbers_are_sound, rows_are_in_order
+from tests.consistency.operations import operations_agree
 from tests.consistency.pages import Pages, Violation
 from tests.consistency.sayings import (
     limits_agree,
@@ -46,6 +49,11 @@ RULES: tuple[Callable[[Pages], Iterator[Violation]], ...] = (
     slow_hosts_agree,
     pages_open_well,
     communication_agrees,
+    numbers_are_sound,
+    rows_are_in_order,
+    moments_are_within,
+    lists_agree,
+    operations_agree,
 )
 
 

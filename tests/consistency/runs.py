@@ -15,14 +15,20 @@ from tb_tpuprof.ingest.storage.runs import find_runs, open_run
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import TOOLS
 from tb_tpuprof.tools.payload import Payload
+from tests import synthetic_unlike as unlike
 from tests.golden_files import demo_runs
+from tests.ingest.chrome_files import written
+from tests.kineto_jobs import RANKS, kineto_file
 from tests.synthetic import GpuJob, Parts, TpuJob, gpu_xspace, tpu_hosts, tpu_xspace, write_run
 from tests.synthetic_comm import comm_hosts
 from tests.synthetic_dcn import dcn_hosts
 from tests.synthetic_devices import MemoryJob, kernels_xspace, memory_xspace
 from tests.synthetic_pod import Pod, pod_hosts
+from tests.synthetic_serving import Server, serving
 from tests.synthetic_torus import Slice, torus_hosts
+from tests.tools.test_pod_ranks import job as torch_groups
 
+PYTORCH = ("ranks", "groups")
 GPU_CAPTURES = Path(__file__).parents[1] / "data" / "gpu"
 _TRACES = (".json", ".json.gz", ".pb", ".pb.gz", ".riegeli")
 _MIXED = Parts(compute=0.6, infeed=0.2, outfeed=0.03, collective=0.05)
@@ -71,7 +77,25 @@ def generated() -> dict[str, Mapping[str, bytes]]:
             f"synthetic-gpu-{i}": kernels_xspace(n_gpus=i + 1, host=f"synthetic-gpu-{i}") for i in range(3)
         },
         "memory": {"synthetic-memory": memory_xspace(MemoryJob(n_memories=3))},
+        "serving": {"server": serving(Server(n_requests=300)).data},
+        "unlike_tpus": unlike.tpu_run(),
+        "unlike_gpus": unlike.gpu_run(),
+        "unlike_kernels": unlike.kernels_run(),
+        "unlike_memories": unlike.memory_run(),
+        "unlike_pod": pod_hosts(unlike.POD),
     }
+
+
+def pytorch_run(name: str, folder: Path) -> Path:
+    """The folder of a drawn job of PyTorch: `ranks`, whose files differ in what they state, or `groups`, which
+    communicate in two process groups.
+    """
+    folder.mkdir(parents=True)
+    for rank in RANKS if name == "ranks" else ():
+        kineto_file(folder, rank)
+    for rank_name, content in (torch_groups() if name == "groups" else {}).items():
+        written(folder, content, f"{rank_name}.pt.trace.json")
+    return folder
 
 
 def corpus_runs() -> dict[str, str]:
@@ -122,6 +146,7 @@ def captured() -> dict[str, str]:
 def all_runs(folder: Path) -> dict[str, str]:
     """Every run by name with its path; generated ones are written below the folder."""
     made = {f"generated/{name}": str(write_run(folder / name, files)) for name, files in generated().items()}
+    made |= {f"pytorch/{name}": str(pytorch_run(name, folder / f"pytorch_{name}")) for name in PYTORCH}
     demo = {f"demo/{name}": str(path) for name, path in demo_runs().items()}
     gpu = {f"captured/{name}": path for name, path in captured().items()}
     return {**demo, **gpu, **made, **{f"corpus/{name}": path for name, path in corpus_runs().items()}}

@@ -9,7 +9,7 @@ import pytest
 
 from tb_tpuprof.errors import ProfilerError
 from tests.consistency.checks import violations
-from tests.consistency.runs import captured, corpus_runs, generated, payloads
+from tests.consistency.runs import PYTORCH, captured, corpus_runs, generated, payloads, pytorch_run
 from tests.golden_files import demo_runs
 from tests.synthetic import write_run
 
@@ -47,6 +47,11 @@ def test_pages_of_captured_runs_agree(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(generated()))
 def test_pages_of_generated_runs_agree(name: str, tmp_path: Path) -> None:
     check(f"generated/{name}", str(write_run(tmp_path / name, generated()[name])))
+
+
+@pytest.mark.parametrize("name", PYTORCH)
+def test_pages_of_drawn_jobs_of_pytorch_agree(name: str, tmp_path: Path) -> None:
+    check(f"pytorch/{name}", str(pytorch_run(name, tmp_path / name)))
 
 
 @pytest.mark.slow

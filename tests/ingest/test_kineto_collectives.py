@@ -132,6 +132,24 @@ def test_hostile_arguments_are_unknown_not_errors(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [f"[{'9' * 5000}]", f"[0, {2**31}]", "[0, 12345678901]", f"[{', '.join(map(str, range(2**16 + 1)))}]"],
+)
+def test_ranks_that_no_job_has_are_unknown(text: str, tmp_path: Path) -> None:
+    """Also not in part: a list without its largest rank would be another group."""
+    found = told(tmp_path, Comm(100, 50, GENERIC, stated("allreduce", 8, 8, ranks=text, size=2)))
+    assert (found["ranks"], found["size"]) == ("", 2)
+
+
+@pytest.mark.parametrize("ranks", [[False, True], [0, 2**31], [0, -1], [0, "1"], [0, 1.0]])
+def test_listed_groups_of_anything_but_ranks_are_left_out(ranks: list[object], tmp_path: Path) -> None:
+    info = {"pg_config": [{"pg_name": "0", "pg_size": 2, "ranks": ranks}]}
+    arguments = stated("allreduce", 8, 8, ranks="[0, 2147483647]")
+    found = told(tmp_path, Comm(100, 50, GENERIC, arguments), info)
+    assert (found["ranks"], found["size"]) == ("0,2147483647", 2)
+
+
+@pytest.mark.parametrize(
     ("name", "kind"),
     [
         ("allreduce_coalesced", "all-reduce"),

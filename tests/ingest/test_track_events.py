@@ -17,7 +17,7 @@ from tb_tpuprof.trace.trace import Trace
 
 BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
 BOOTTIME, REALTIME, MONOTONIC = 6, 1, 3
-CLEARED = 1
+CLEARED, NEEDS_STATE = 1, 2
 US = 10**6  # ps
 
 
@@ -352,6 +352,54 @@ def test_flows_join_events_in_order_of_time(writer: Writer, tmp_path: Path) -> N
     names = [name for _, _, name, _, _ in rows(trace)]
     arrows = zip(trace.flows["from_event"].tolist(), trace.flows["to_event"].tolist(), strict=True)
     assert sorted((names[a], names[b]) for a, b in arrows) == [("a", "b"), ("a", "d"), ("b", "c")]
+
+
+def lossy(writer: Writer, sequence: int, lost_from: int, cleared_from: int) -> None:
+    """Six slices `SEQUENCE.0` to `SEQUENCE.5` with interned names; the packets before slice `lost_from` were
+    lost, and the state is cleared before slice `cleared_from`.
+    """
+    for i in range(6):
+        if i in (0, cleared_from):
+            state = writer.packet(sequence, sequence_flags=CLEARED)
+            for j in range(6):
+                state.interned_data.event_names.add(iid=j + 1, name=f"{sequence}.{j}")
+        for time, kind in ((100 * i, BEGIN), (100 * i + 10 * sequence, END)):
+            named = {"name_iid": i + 1} if kind == BEGIN else {}
+            writer.event(time, kind, "", sequence, sequence, **named)
+            packet = writer.trace.packet[-1]
+            packet.sequence_flags = NEEDS_STATE
+            packet.previous_packet_dropped = int(i == lost_from and kind == BEGIN)
+
+
+def test_events_whose_state_was_lost_are_left_out(writer: Writer, tmp_path: Path) -> None:
+    """Three sequences: one without loss, one that clears its state after it, one that does not."""
+    lossy(writer, 1, -1, -1)
+    lossy(writer, 2, 1, 4)
+    lossy(writer, 3, 3, -1)
+    writer.event(900, INSTANT, "needs no state", 3, 3)
+    trace = writer.opened(tmp_path)
+    assert {name: length // 1000 for _, _, name, _, length in rows(trace)} == {
+        **{f"1.{i}": 10 for i in range(6)},
+        **{f"2.{i}": 20 for i in (0, 4, 5)},
+        **{f"3.{i}": 30 for i in (0, 1, 2)},
+        "needs no state": 0,
+    }
+    assert any("were lost in recording: 12." in note for note in trace.info.notes)
+
+
+def test_a_packet_that_clears_the_state_makes_good_a_loss(writer: Writer, tmp_path: Path) -> None:
+    lossy(writer, 1, -1, 3)
+    for packet in writer.trace.packet:
+        packet.previous_packet_dropped = int(packet.sequence_flags == CLEARED)
+    trace = writer.opened(tmp_path)
+    assert [name for _, _, name, _, _ in rows(trace)] == [f"1.{i}" for i in range(6)]
+    assert not any("lost" in note for note in trace.info.notes)
+
+
+def test_a_trace_whose_state_was_lost_altogether_says_so(writer: Writer, tmp_path: Path) -> None:
+    lossy(writer, 1, 0, -1)
+    with pytest.raises(TraceFormatError, match="12 track events that mean nothing: packets before them"):
+        writer.opened(tmp_path)
 
 
 def test_events_converted_from_chrome_s_json(writer: Writer, tmp_path: Path) -> None:

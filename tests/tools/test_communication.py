@@ -256,6 +256,37 @@ def test_links_name_the_lines_that_the_timeline_has(session: Session) -> None:
     assert with_lines == {("TPU", Traffic.DEVICES), ("TPU", Traffic.HOST), ("GPU", Traffic.DEVICES)}
 
 
+@pytest.mark.parametrize(
+    ("kind", "gains"),
+    [
+        ("CPU", [(10, 10, 10, 0, 0), (20, 40, 30, 5, 5)]),
+        ("TPU", [(20, 10, 40, 0, 50), (20, 40, 30, 5, 30)]),
+    ],
+)
+def test_steps_of_a_cpu_last_as_long_as_their_busiest_device(
+    session: Session, kind: str, gains: list[tuple[int, ...]]
+) -> None:
+    """Three devices of one host, two of another, in steps of 100 and 90 ps. On a CPU the busiest device of each
+    host bounds the saving: to 10 and 40 ps on the first, to 0 and 5 ps on the second.
+    """
+    compute = np.array([[20, 20], [90, 50], [40, 30], [100, 85], [50, 60]], np.int64)
+    total = np.array([[100, 90]] * 5, np.int64)
+    comm, none = joined(session), np.zeros((5, 2, 3), np.int64)
+    exposed_ps = none.copy()
+    exposed_ps[:, :, Traffic.DEVICES] = total - compute
+    devices = replace(
+        comm,
+        pod=replace(comm.pod, kind=kind, waited_ps=np.zeros((0, 0))),
+        hosts=("a", "b"),
+        host_of=np.array([0, 0, 0, 1, 1]),
+        total_ps=total,
+        compute_ps=compute,
+        exposed_ps=exposed_ps,
+        hidden_ps=none,
+    )
+    assert [tuple(devices.gain_ps[:, step].astype(int).tolist()) for step in (0, 1)] == gains
+
+
 def test_the_menu_shows_the_share(session: Session) -> None:
     TOOL.run(session, None, {})
     assert TOOL.available(session)

@@ -155,7 +155,9 @@ def test_steps_are_compared(session: Session) -> None:
 
 def test_operations_of_a_scope_are_those_of_one_step() -> None:
     """4 steps: 20 FLOPs of the first scope, unknown of the second, none of the third."""
-    flame: Any = SimpleNamespace(tree_group=0, n_windows=(4,), is_in_order=False, is_of_modules=False)
+    flame: Any = SimpleNamespace(
+        tree_group=0, n_windows=(4,), n_summed=(4,), is_in_order=False, is_of_modules=False
+    )
     nodes = [
         Node(0, -1, f"scope{i}", 0, [8], [8], [4], flops=flops) for i, flops in enumerate((20.0, None, 0.0))
     ]
@@ -297,6 +299,49 @@ def test_hosts_count_as_means() -> None:
     before = dict(zip(cells(alone, "functions", "name"), cells(alone, "functions", "self_ps"), strict=True))
     assert own["load"] == pytest.approx(before["load"] * 4 / 5)
     assert own["score"] == pytest.approx(len("[$eval.py:3 score  ]") * PS / 5)
+
+
+def test_calls_in_time_order_on_three_unlike_hosts() -> None:
+    """Each host has threads of its own, and a call the time that it takes: no mean over hosts. The third host
+    does not have the step.
+    """
+    second = drawing(
+        """
+        python    [train                                                                 ]
+        python     [$eval.py:3 score          ]
+        python2   [$data.py:30 shuffle  ]
+        """,
+        {"train": [{"_r": 1, "step_num": 1}]},
+    )
+    third = drawing("python    [$idle.py:9 nap       ]")
+    payload = run(session_of(DRAWN, second, third), order="time", steps="1")
+    threads = cells(payload, "threads", "name")
+    columns = [cells(payload, "nodes", name) for name in ("thread", "key", "start_ps", "total_ps")]
+    found = [
+        (threads[group], key, start // PS, time // PS)
+        for group, key, start, time in zip(*columns, strict=True)
+    ]
+    assert found == [
+        ("python (worker-0)", "train", 0, 60),
+        ("python (worker-0)", "$train.py:9 load", 1, 35),
+        ("python (worker-0)", "$queue.py:171 get", 2, 27),
+        ("python (worker-0)", "PjitFunction(step)", 37, 20),
+        ("python2 (worker-0)", "$data.py:22 produce", 0, 60),
+        ("python2 (worker-0)", "$augment.py:7 crop", 1, 29),
+        ("python (worker-1)", "train", 0, 72),
+        ("python (worker-1)", "$eval.py:3 score", 1, 28),
+        ("python2 (worker-1)", "$data.py:30 shuffle", 0, 23),
+    ]
+    busy = dict(zip(threads, cells(payload, "threads", "busy_ps"), strict=True))
+    assert {name: time // PS for name, time in busy.items()} == {
+        "python (worker-0)": 60,
+        "python2 (worker-0)": 60,
+        "python (worker-1)": 72,
+        "python2 (worker-1)": 23,
+        "python (worker-2)": 0,
+    }
+    assert payload.scalars["n_steps_shown"].value == 2
+    assert payload.scalars["step_time_ps"].value == (60 + 72) / 2 * PS
 
 
 def file_of(session: Session, form: str, **params: object) -> bytes:

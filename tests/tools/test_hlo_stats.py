@@ -141,6 +141,17 @@ def test_stalls_clock_and_energy_only_where_traced() -> None:
     assert traced["normalized_flops_per_s"][0] == pytest.approx(2 * plain["flop_rate_flops_per_s"][0])  # type: ignore[operator]
 
 
+@pytest.mark.parametrize(
+    ("scale", "factor"),
+    [(1e6, 1e6), (1.1e6, 1), (0.0, 1), (-2.0, 1), (float("nan"), 1), (float("inf"), 1), (1e308, 1)],
+)
+def test_a_clock_that_no_device_has_is_not_applied(scale: float, factor: float) -> None:
+    stats: Stats = {"Time Scale Multiplier": scale}
+    rows = cells(TOOL.run(tpu({"fusion.1": FUSION}, [DrawnEvent("fusion.1", 0, 2 * US, stats)]), None, {}))
+    rates = [float(rows[name][0]) for name in ("normalized_flops_per_s", "flop_rate_flops_per_s")]  # type: ignore[arg-type]
+    assert rates[0] * factor == pytest.approx(rates[1])
+
+
 def test_sparse_cores_are_rows_in_no_share() -> None:
     sparse = DrawnPlane(
         "/device:TPU:0 SparseCore 0",

@@ -108,12 +108,22 @@ class Comm:
         """By how much each step of each device would be shorter, at most, with all its communication hidden.
 
         Data moves for as long as now; waiting for others stays; so only compute that hides nothing yet can
-        hide more.
+        hide more. Devices of a CPU share the host's steps, which last at least as long as the one computes
+        that computes longest: their waiting is unknown.
         """
         exposed = self.exposed_ps.sum(axis=2) - self.waiting_ps
         free = self.compute_ps - self.hidden_ps.sum(axis=2)
+        if self.pod.kind not in ("TPU", "GPU"):
+            exposed = np.minimum(exposed, self.total_ps - self._longest_compute_ps)
         result: Floats = np.maximum(np.minimum(exposed, free), 0)
         return result
+
+    @property
+    def _longest_compute_ps(self) -> Int64s:
+        """For each device and step, the longest compute of a device of its host; int64[devices, steps]."""
+        longest = np.zeros((len(self.hosts), self.compute_ps.shape[1]), np.int64)
+        np.maximum.at(longest, self.host_of, self.compute_ps)
+        return longest[self.host_of]
 
     @property
     def shown(self) -> tuple[int, int]:

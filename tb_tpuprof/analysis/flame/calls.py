@@ -38,11 +38,11 @@ def calls_in_order(
     trace: Trace, tree: Stacks, found: Frames, groups: tuple[int, ...], window: tuple[int, int]
 ) -> list[Node]:
     """The calls of some groups in a window (ps); a node's `start_ps` counts from the window's start. Each
-    group is one line.
+    group is one line of this host.
     """
     nodes: list[Node] = []
     for place, group in enumerate(groups):
-        calls = _calls_of(trace, tree, group, window)
+        calls = _calls_of(trace, tree, tree.line_group.index(group), window)
         first = len(nodes)
         for node in _nodes_of(trace, tree, found, calls, (window, MAX_NODES // len(groups))):
             node.group = place
@@ -51,8 +51,9 @@ def calls_in_order(
     return in_order(nodes)
 
 
-def _calls_of(trace: Trace, tree: Stacks, group: int, window: tuple[int, int]) -> _Calls:
-    line = contexts_of_line(trace, tree.lines[group])
+def _calls_of(trace: Trace, tree: Stacks, number: int, window: tuple[int, int]) -> _Calls:
+    """`number`: which of the tree's lines."""
+    line = contexts_of_line(trace, tree.lines[number])
     before = int(np.searchsorted(line.start, window[1]))
     start, end = line.start[:before], line.start[:before] + line.duration[:before]
     rows = np.flatnonzero((end > window[0]) & (end > start))
@@ -62,7 +63,7 @@ def _calls_of(trace: Trace, tree: Stacks, group: int, window: tuple[int, int]) -
     is_inside = (above >= 0) & (rows[position] == above) if len(rows) else np.zeros(0, np.bool_)
     parent = np.where(is_inside, position, -1)
     duration = _ends(begin, np.minimum(end[rows], window[1]) - window[0], parent) - begin
-    return _Calls(begin, duration, parent, tree.node_of[group][line.context[rows]])
+    return _Calls(begin, duration, parent, tree.node_of[number][line.context[rows]])
 
 
 def _ends(begin: Int64s, end: Int64s, parent: Int64s) -> Int64s:

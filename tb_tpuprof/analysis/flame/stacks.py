@@ -45,7 +45,7 @@ class Stacks:
     By node: `group`, the group of lines that it belongs to; `above`, its parent (-1 for a root); `name`, the
     string of its name; `metadata`, a metadata row of its events. `own_ps`, `total_ps`, `calls`:
     int64[k, nodes] for k sets of windows: time without and with the calls below, and number of events.
-    `lines`: the lines; `node_of`: for each of them the node of each of its contexts.
+    `lines`: the lines; `line_group`: for each of them its group, `node_of`: the node of each of its contexts.
     """
 
     group: npt.NDArray[np.uint16]
@@ -56,6 +56,7 @@ class Stacks:
     total_ps: Int64s
     calls: Int64s
     lines: tuple[int, ...]
+    line_group: tuple[int, ...]
     node_of: tuple[Int32s, ...]
 
     def __len__(self) -> int:
@@ -105,6 +106,7 @@ def stacks(trace: Trace, groups: Sequence[Sequence[int]], windows: Sequence[Wind
         summed_up(parents, merged[0]),
         merged[1],
         tuple(line for _, line in lines),
+        tuple(number for number, _ in lines),
         tuple(node[a:b] for a, b in zip(sizes[:-1].tolist(), sizes[1:].tolist(), strict=True)),
     )
 

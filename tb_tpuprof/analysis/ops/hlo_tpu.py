@@ -24,6 +24,7 @@ from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
+_LARGEST_SCALE, _LONGEST_PS = 1e6, 2.0**60  # others come from damaged files, and would overflow sums
 _SPARSE_OPS = "Sparse Core Ops"
 
 
@@ -167,8 +168,10 @@ def _add(
     normalized = spans.duration_ps
     if len(scale.owner):
         position = np.minimum(np.searchsorted(scale.owner, spans.rows), len(scale.owner) - 1)
-        factor = np.where(scale.owner[position] == spans.rows, scale.value[position].astype(np.float64), 1.0)
-        normalized = (spans.duration_ps * factor).astype(np.int64)
+        factor = scale.value[position].astype(np.float64)
+        is_sound = (scale.owner[position] == spans.rows) & (factor > 0) & (factor <= _LARGEST_SCALE)
+        scaled_ps = spans.duration_ps * np.where(is_sound, factor, 1.0)
+        normalized = np.minimum(scaled_ps, _LONGEST_PS).astype(np.int64)
     sums.normalized_ps += sum_by(metadata, normalized, n)
     if len(stall[0]):
         sums.stall_ps += sum_by(metadata, values_at(spans.rows, *stall, 0), n)

@@ -80,13 +80,18 @@ def _sum(first: ProcessGroup, second: ProcessGroup) -> ProcessGroup:
 
 
 def _listed(trace: Trace) -> list[ProcessGroup]:
-    """The groups that the file lists (the stat `comm_groups`, see `ingest/chrome/kineto_collectives`)."""
+    """The groups that the file lists (the stat `comm_groups`, see `ingest/chrome/kineto_collectives`); none
+    if another writer's stat of that name says something else.
+    """
     texts = trace.plane_stats.texts("comm_groups").value.tolist()
-    entries = json.loads(trace.strings.get(texts[0])) if texts else []
-    return [
-        ProcessGroup(name, description, backend, size, tuple(ranks))
-        for name, description, backend, size, ranks in entries
-    ]
+    try:
+        entries = json.loads(trace.strings.get(texts[0])) if texts else []
+        return [
+            ProcessGroup(str(name), str(description), str(backend), int(size), tuple(map(int, ranks)))
+            for name, description, backend, size, ranks in entries
+        ]
+    except (ValueError, TypeError, OverflowError, RecursionError):
+        return []
 
 
 def _of_collectives(trace: Trace) -> list[ProcessGroup]:

@@ -40,6 +40,7 @@ from tb_tpuprof.trace.trace import Trace
 
 _NO_NUMBER = np.iinfo(np.int64).min
 _MOST_AROUND = 64
+_MOST_GROUPS = 2**22  # by the numbers that a file states
 IMPLICIT_ROOTS = ("FunctionRun", "SessionRun", "RunGraph", EXECUTOR)
 _ROOT_LEVELS = {
     "TraceContext": 1,
@@ -107,9 +108,14 @@ def _loop_candidates(trace: Trace, names: npt.NDArray[np.int32]) -> list[int]:
 
 
 def _stated_groups(trace: Trace, owner: npt.NDArray[np.int32], stated: npt.NDArray[np.int64]) -> Groups:
-    """The groups that the file states: `group_id`, and `step_name` on the roots."""
+    """The groups that the file states: `group_id`, and `step_name` on the roots. A file may state any number:
+    where one is large, the groups are numbered anew, as tables by group would not fit into the memory.
+    """
     group = np.full(trace.n_events, -1, np.int32)
-    group[owner] = np.clip(stated, -1, 2**31 - 1)
+    owner, stated = owner[stated >= 0], stated[stated >= 0]
+    numbers, code = np.unique(stated, return_inverse=True)
+    is_large = len(numbers) > 0 and int(numbers[-1]) >= _MOST_GROUPS
+    group[owner] = code.reshape(-1) if is_large else stated
     texts = trace.event_stats.texts("step_name")
     named_rows = (
         texts.owner[[bool(trace.strings[i]) for i in texts.value.tolist()]]
@@ -118,9 +124,8 @@ def _stated_groups(trace: Trace, owner: npt.NDArray[np.int32], stated: npt.NDArr
     )
     pairs = zip(texts.owner.tolist(), texts.value.tolist(), strict=True)
     names = {int(group[row]): trace.strings[text] for row, text in pairs}
-    for number in np.unique(group).tolist():
-        if number >= 0:
-            names.setdefault(number, str(number))
+    for place, number in enumerate(numbers.tolist()):
+        names.setdefault(place if is_large else number, str(number))
     return Groups(group, names, np.unique(named_rows).astype(np.intp))
 
 

@@ -56,7 +56,7 @@ _TEXTS = (
     "Process Group Ranks",
 )
 _MOST_READ = 50_000
-_MOST_RANKS = 1 << 16
+_MOST_RANKS, _LARGEST_RANK, _MOST_DIGITS = 1 << 16, 2**31 - 1, 10
 _MOST_GROUPS, _LONGEST_TEXT = 4096, 200
 
 
@@ -253,14 +253,15 @@ def _groups_listed(raw: RawEvents) -> dict[str, tuple[int, ...]]:
     ranks_of_group = {}
     for entry in entries if isinstance(entries, list) else []:
         ranks = entry.get("ranks") if isinstance(entry, dict) else None
-        if (
-            isinstance(ranks, list)
-            and ranks
-            and all(isinstance(rank, int) for rank in ranks)
-            and len(ranks) == entry.get("pg_size")
-        ):
+        if isinstance(ranks, list) and _are_ranks(ranks) and len(ranks) == entry.get("pg_size"):
             ranks_of_group[str(entry.get("pg_name", ""))] = tuple(ranks)
     return ranks_of_group
+
+
+def _are_ranks(values: list[Any]) -> bool:
+    """Whether a list from a file has ranks, and nothing else."""
+    are_numbers = all(type(rank) is int and 0 <= rank <= _LARGEST_RANK for rank in values)
+    return 0 < len(values) <= _MOST_RANKS and are_numbers
 
 
 def _ranks(text: str, number: Callable[[str], int]) -> tuple[int, ...]:
@@ -268,15 +269,14 @@ def _ranks(text: str, number: Callable[[str], int]) -> tuple[int, ...]:
     stride and size of the group.
     """
     if text and "..." not in text:
-        listed = tuple(int(word) for word in re.findall(r"\d+", text))
-        if listed:
-            return listed
+        words = re.findall(r"\d+", text)
+        listed = [int(word) for word in words if len(word) <= _MOST_DIGITS]
+        if len(listed) == len(words) and _are_ranks(listed):
+            return tuple(listed)
     start, stride, size = number("Global rank start"), number("Global rank stride"), number("Group size")
-    return (
-        tuple(range(start, start + stride * size, stride))
-        if start >= 0 and stride > 0 and 0 < size <= _MOST_RANKS
-        else ()
-    )
+    if start < 0 or stride <= 0 or not 0 < size <= _MOST_RANKS:
+        return ()
+    return tuple(range(start, start + stride * size, stride))
 
 
 def _as_stats(raw: RawEvents, rows: Array, collectives: list[_Collective]) -> list[Stat]:
@@ -312,11 +312,10 @@ def _groups_text(entries: Any) -> str:
             continue
         texts = [str(entry.get(key, ""))[:_LONGEST_TEXT] for key in ("pg_name", "pg_desc", "backend_config")]
         size, ranks = entry.get("pg_size"), entry.get("ranks")
-        listed_ranks = ranks[:_MOST_RANKS] if isinstance(ranks, list) else []
+        listed_ranks = ranks if isinstance(ranks, list) and _are_ranks(ranks) else []
         texts[1] = "" if texts[1] == "undefined" else texts[1]
-        n_ranks = size if isinstance(size, int) and 0 < size < 2**31 else -1
-        is_complete = len(listed_ranks) == n_ranks and all(isinstance(rank, int) for rank in listed_ranks)
-        listed.append([*texts, n_ranks, listed_ranks if is_complete else []])
+        n_ranks = size if type(size) is int and 0 < size <= _LARGEST_RANK else -1
+        listed.append([*texts, n_ranks, listed_ranks if len(listed_ranks) == n_ranks else []])
     return json.dumps(listed) if listed else ""
 
 

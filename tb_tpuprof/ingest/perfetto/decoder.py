@@ -9,7 +9,7 @@ Other data sources of a trace (scheduling, heap profiles, GPU counters) are not 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -82,14 +82,26 @@ _LEGACY_FIELDS = (
     _L_TID,
 )
 _LONGEST_US = 2**40
+_LARGER_BUFFER = "Record for a shorter time, or with a larger buffer."
+_LOST = f"Events left out because packets before them were lost in recording: {{:,}}. {_LARGER_BUFFER}"
 
 
 def decode_track_events(data: npt.NDArray[np.uint8], path: str, host: str, source: TraceSource) -> Trace:
     """Decode a whole file. Raises TraceFormatError if it has no track events, or too many."""
     packets = read_packets(data, path)
     _, bad = fields(data, 0, len(data))
-    rows = np.flatnonzero(packets.fields[EVENT].is_bytes)
+    is_event = packets.fields[EVENT].is_bytes
+    rows = np.flatnonzero(is_event & packets.has_state)
+    n_lost = int(is_event.sum()) - len(rows)
     if not len(rows):
+        if n_lost:
+            raise TraceFormatError(
+                path,
+                -1,
+                f"has {n_lost:,} track events that mean nothing: packets before them were lost when it was "
+                "recorded",
+                _LARGER_BUFFER,
+            )
         if bad >= 0:
             raise TraceFormatError(path, int(bad), "is cut off or damaged before its first track event")
         raise TraceFormatError(
@@ -106,6 +118,8 @@ def decode_track_events(data: npt.NDArray[np.uint8], path: str, host: str, sourc
             "Record for a shorter time.",
         )
     raw = _Reader(packets, rows, path).raw(int(bad))
+    if n_lost:
+        raw = replace(raw, notes=(_LOST.format(n_lost), *raw.notes))
     names = tuple(sorted({raw.texts.get(key) for key in np.unique(raw.values["key"]).tolist()} - {"name"}))
     return trace_of(raw, EventFile(data, path, host, source, lambda _position: {}, names))
 

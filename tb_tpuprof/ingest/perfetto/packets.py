@@ -1,11 +1,13 @@
 """The bytes of a Perfetto trace → its packets, by the sequence that wrote them.
 
     Trace: 1 packets ─ TracePacket: 6 clock snapshot, 8 timestamp, 10 sequence, 11 track event,
-        12 interned data, 13 flags, 41 state cleared, 50 compressed packets, 58 clock, 59 defaults,
-        60 track descriptor
+        12 interned data, 13 flags, 41 state cleared, 42 packets before this one lost, 50 compressed packets,
+        58 clock, 59 defaults, 60 track descriptor
 
 A sequence is one writer. Names and defaults that it has written hold for its later packets, until it clears
-its state: the packets from one clearing to the next are a generation.
+its state: the packets from one clearing to the next are a generation. Where packets were lost, those after
+them that need the state (flag 2) mean nothing until it is cleared: names, defaults, increments of time and
+begins of slices may be among the lost ones.
 """
 
 from __future__ import annotations
@@ -23,9 +25,12 @@ Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 CLOCKS, TIMESTAMP, SEQUENCE, EVENT, INTERNED, FLAGS = 6, 8, 10, 11, 12, 13
-CLEARED, COMPRESSED, CLOCK, DEFAULTS, TRACK = 41, 50, 58, 59, 60
-_FIELDS = (CLOCKS, TIMESTAMP, SEQUENCE, EVENT, INTERNED, FLAGS, CLEARED, COMPRESSED, CLOCK, DEFAULTS, TRACK)
-_STATE_CLEARED = 1  # among the flags
+CLEARED, DROPPED, COMPRESSED, CLOCK, DEFAULTS, TRACK = 41, 42, 50, 58, 59, 60
+_FIELDS = (
+    *(CLOCKS, TIMESTAMP, SEQUENCE, EVENT, INTERNED, FLAGS, CLEARED, DROPPED),
+    *(COMPRESSED, CLOCK, DEFAULTS, TRACK),
+)
+_STATE_CLEARED, _NEEDS_STATE = 1, 2  # among the flags
 _MOST_UNPACKED_BYTES = 4 * 2**30
 _MOST_REPEATED = 64
 _MOST_RATIO = 1100  # deflate cannot pack more tightly
@@ -105,6 +110,12 @@ class Packets:
     def __len__(self) -> int:
         return len(self.ordinal)
 
+    @property
+    def has_state(self) -> Bools:
+        """Whether the state that each packet needs, if any, was written to the file as a whole."""
+        lost = self.latest((self.fields[DROPPED].numbers() > 0) & ~_clears(self.fields))
+        return np.asarray((lost < 0) | (self.fields[FLAGS].numbers() & _NEEDS_STATE == 0))
+
     def latest(self, has: Bools) -> Ints:
         """The last packet of the generation up to each packet that `has` something, -1 for none."""
         rows = np.arange(len(self))
@@ -123,9 +134,13 @@ def read_packets(data: Bytes, path: str) -> Packets:
         fields = {number: spans.at(order) for number, spans in fields.items()}
         sequence = sequence[order]
     begins = np.append(True, sequence[1:] != sequence[:-1])[: len(sequence)]
-    begins |= (fields[FLAGS].numbers() & _STATE_CLEARED) > 0
-    begins |= fields[CLEARED].numbers() > 0
+    begins |= _clears(fields)
     return Packets(data, order.astype(np.int64), fields, sequence, np.cumsum(begins))
+
+
+def _clears(fields: dict[int, Spans]) -> Bools:
+    """Whether each packet clears the state of its sequence."""
+    return np.asarray((fields[FLAGS].numbers() & _STATE_CLEARED > 0) | (fields[CLEARED].numbers() > 0))
 
 
 def _unpacked(data: Bytes, path: str) -> tuple[Bytes, Ints, Ints]:

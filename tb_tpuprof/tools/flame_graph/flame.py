@@ -98,6 +98,13 @@ class Flame:
     apart: tuple[str, ...] = ()
 
     @property
+    def n_summed(self) -> tuple[int, ...]:
+        """How many windows the times of nodes and threads sum up, of each set of steps. In time order a node
+        is one call, and each thread one of a single host.
+        """
+        return (1,) if self.is_in_order else self.n_windows
+
+    @property
     def is_of_modules(self) -> bool:
         """Whether the tree is of PyTorch's modules."""
         return self.tree_group >= 0 and self.groups[self.tree_group].kind == MODULES
@@ -114,8 +121,8 @@ class Flame:
         parts = []
         for place, host in enumerate(self.hosts):
             groups = [group for group in self.shown if place in self.groups[group].lines]
-            if not groups:
-                continue
+            if not groups or (self.is_in_order and not len(host.chosen[0].opens)):
+                continue  # a host without these threads, or without the step
             if self.is_in_order:
                 windows = host.chosen[0]
                 window = int(windows.opens[0]), int(windows.closes[-1])
@@ -200,7 +207,7 @@ def open_flame(session: Session, hosts: tuple[str, ...], params: Params) -> Flam
         )
         trees.append(HostTree(host, tree, frames(host.trace, tree), selections))
     own = _own_groups(opened, groups)
-    windows = tuple(sum(max(len(one[k].rows), 1) for one in chosen) for k in range(len(texts)))
+    windows = tuple(sum(len(one[k].opens) for one in chosen) for k in range(len(texts)))
     durations = tuple(sum(one[k].duration_ps for one in chosen) for k in range(len(texts)))
     shown = _asked(groups, str(params.get("threads", "")))
     if shown is None:

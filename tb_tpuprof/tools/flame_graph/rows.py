@@ -55,7 +55,7 @@ def nodes_table(flame: Flame, nodes: Sequence[Node]) -> Table:
         **labels([node.name for node in nodes]),
         "key": known_texts(keys),
         "family": known_texts(["" if node.n_smaller else Family(node.family).word for node in nodes]),
-        **times(nodes, flame.n_windows),
+        **times(nodes, flame.n_summed),
         "n_smaller": np.array([node.n_smaller for node in nodes], np.int64),
     }
     if flame.is_in_order:
@@ -105,7 +105,7 @@ def functions_table(flame: Flame, functions: Sequence[Function]) -> Table:
 
 def threads_table(flame: Flame) -> Table:
     """A row per group."""
-    covered = flame.covered_ps()
+    covered, window = flame.covered_ps(), flame.window_ps()
     n_lines = np.array([group.n_lines for group in flame.groups], np.int64)
     return THREADS.fill(
         {
@@ -113,8 +113,8 @@ def threads_table(flame: Flame) -> Table:
             "section": [group.section for group in flame.groups],
             "kind": [group.kind for group in flame.groups],
             "n_threads": n_lines,
-            "busy_ps": per_step(covered, flame.n_windows[0]),
-            "busy_fraction": covered / flame.window_ps(),
+            "busy_ps": per_step(covered, flame.n_summed[0]),
+            "busy_fraction": np.where(window > 0, covered / np.where(window > 0, window, 1), np.nan),
             "is_shown": np.isin(
                 np.arange(len(flame.groups)), flame.shown if flame.tree_group < 0 else flame.tree_group
             ),

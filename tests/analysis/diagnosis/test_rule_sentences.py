@@ -440,6 +440,7 @@ def test_a_period_has_the_sentence_of_what_is_known_about_it() -> None:
             "`grow`, together with the programs `shrink` and `count`",
         ),
         (period(Culprit(), 4, 8, call="write"), "work that the trace does not name"),
+        (period(Culprit(), 4, 8, was=Cause.COMPUTE), "operations that run longer or more often"),
     ):
         assert only("periodic", evidence(periods=(one,))).sentence == f"{because} {what}{amount}"
 

@@ -63,7 +63,7 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         )
         call = longest_named.call if longest_named else ""
         inside = f", which calls `{call}`" if call and call != culprit.name else ""
-        what = f"{culprit.title}{inside}" if culprit.name else "work that the trace does not name"
+        what = f"{culprit.title}{inside}" if culprit.name else _unnamed(periods)
         others = [name for name in programs if name != culprit.name]
         with_it = (
             f", together with the program{'s' * (len(others) > 1)} {listed(others[:2])}" if others else ""
@@ -86,6 +86,13 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
             else (),
             capture_option="" if culprit.kind == "function" else python_option(evidence),
         )
+
+
+def _unnamed(periods: list[Period]) -> str:
+    """What is periodic, if neither a function nor a program of its own does it."""
+    if all(period.was == Cause.COMPUTE for period in periods):
+        return "operations that run longer or more often"
+    return "work that the trace does not name"
 
 
 def _of_one_step(evidence: HostEvidence) -> Iterable[Finding]:

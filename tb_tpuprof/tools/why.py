@@ -68,9 +68,7 @@ def of_all_steps(
     return diagnose(parts, common.rows, exchange_of(session, hosts, parts)), common
 
 
-def exchange_of(
-    session: Session, hosts: Sequence[str], parts: Sequence[HostEvidence]
-) -> JobExchange | None:
+def exchange_of(session: Session, hosts: Sequence[str], parts: Sequence[HostEvidence]) -> JobExchange | None:
     """The communication of all hosts, if it matters to their diagnosis: some exchange data, or the devices of
     several may wait for one another. Raises HostsUnreadable.
     """

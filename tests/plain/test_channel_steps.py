@@ -5,6 +5,7 @@ unlike.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,15 +30,23 @@ SKIPPED = (1, 2)  # core and step in which the core receives nothing
 Runs = dict[tuple[int, int, str], list[tuple[int, int]]]
 
 
+def names_of(plane: Any) -> dict[int, str]:
+    """Names of operations by the id of their metadata."""
+    return {
+        entry.key: entry.value.name.decode().partition(" ")[0].removeprefix("%")
+        for entry in plane.event_metadata
+    }
+
+
 def unlike_steps(space_bytes: bytes, first_core: int) -> bytes:
     """Starts are later and transfers longer by amounts that differ from step to step and from core to core;
     in one step one core receives nothing.
     """
     space = xspace_class().FromString(space_bytes)
-    planes = [plane for plane in space.planes if plane.name.startswith("/device:TPU:")]
+    planes = [plane for plane in space.planes if plane.name.startswith(b"/device:TPU:")]
     for core, plane in enumerate(planes, first_core):
-        names = {i: entry.name for i, entry in plane.event_metadata.items()}
-        line = next(line for line in plane.lines if line.name == "XLA Ops")
+        names = names_of(plane)
+        line = next(line for line in plane.lines if line.name == b"XLA Ops")
         for event in line.events:
             step = event.offset_ps // STEP_PS
             if "start" in names[event.metadata_id]:
@@ -73,11 +82,12 @@ def runs_of(hosts: dict[str, bytes]) -> Runs:
     core = 0
     for data in hosts.values():
         for plane in xspace_class().FromString(data).planes:
-            if not plane.name.startswith("/device:TPU:"):
+            if not plane.name.startswith(b"/device:TPU:"):
                 continue
+            names = names_of(plane)
             for line in plane.lines:
-                for event in line.events if line.name == "XLA Ops" else ():
-                    name = plane.event_metadata[event.metadata_id].name.partition(" ")[0].removeprefix("%")
+                for event in line.events if line.name == b"XLA Ops" else ():
+                    name = names[event.metadata_id]
                     step, begin = divmod(event.offset_ps, STEP_PS)
                     result.setdefault((core, step, name), []).append((begin, begin + event.duration_ps))
             core += 1
@@ -105,9 +115,7 @@ def test_channels_in_each_step_are_those_of_a_plain_loop(hosts: dict[str, bytes]
         rows = table(answer, "channels")
         assert answer.tables["channels"].note == f"in step {step}"
         assert (rows["source"], rows["target"]) == (means["source"], means["target"])
-        for row, (source, target) in enumerate(
-            zip(means["source_row"], means["target_row"], strict=True)
-        ):
+        for row, (source, target) in enumerate(zip(means["source_row"], means["target_row"], strict=True)):
             latency, delay, n = in_step(runs, int(str(source)[0]), int(str(target)[0]), step)
             shown = [rows[name][row] for name in ("latency_ps", "send_delay_ps", "n_per_step")]
             assert [None if cell != cell else cell for cell in shown] == [latency, delay, n]

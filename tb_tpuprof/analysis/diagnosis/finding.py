@@ -76,8 +76,8 @@ class Finding:
         """The amount to rank findings by, in ps per step: the likely gain, or the time if no model gives one.
 
         The bounds of a gain are factors of the time, so the likely gain is their geometric mean. The measured
-        gains of `make exam` have their medians there. The gain of communication is that of hiding it, which is
-        one of several remedies: it ranks by its time.
+        gains of `make exam` have their medians there. The gain of communication is that of hiding it, one of
+        several remedies: it ranks by its time.
         """
         if self.cause == Cause.COMMUNICATION and self.culprit.kind != "host":
             return self.time_ps / 2

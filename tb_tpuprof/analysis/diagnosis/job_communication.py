@@ -1,4 +1,4 @@
-"""Hosts' findings about communication → that of the job: all hosts take part, so its numbers are their means."""
+"""Hosts' findings about communication → that of the job: all take part, so its numbers are their means."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ def job_communication(
     hosts; the host that spends most in them is named beside. What hiding saves is that of the communication
     page, if it is known. `each`: hosts with their findings.
     """
-    pairs = [
-        (host, one) for host, findings in each for one in findings if one.cause == Cause.COMMUNICATION
-    ]
+    pairs = [(host, one) for host, findings in each for one in findings if one.cause == Cause.COMMUNICATION]
     if not pairs:
         return []
     host, worst = max(pairs, key=lambda pair: pair[1].share)
@@ -53,5 +51,7 @@ def _where(host: HostEvidence, worst: Finding, mean_ps: float, hosts: Sequence[H
     if len(hosts) == 1:
         return place
     if worst.time_ps > _ALIKE * mean_ps:
-        return f"; most on `{host.host}`: {format_time(worst.time_ps)} ({format_fraction(worst.share)}){place}"
+        return (
+            f"; most on `{host.host}`: {format_time(worst.time_ps)} ({format_fraction(worst.share)}){place}"
+        )
     return place if all(where_most(one) == place for one in hosts) else ""

@@ -142,7 +142,7 @@ def _finding(
 ) -> Finding:
     unit = slow.row
     host, others = hosts[unit], [one for i, one in enumerate(hosts) if i != unit]
-    excess_by_cause = {
+    excess_by_cause: dict[Cause, float] = {
         cause: host.time_ps(cause) - float(np.median([one.time_ps(cause) for one in others]))
         for cause in Cause if cause not in (Cause.COMMUNICATION, Cause.WARM_UP, Cause.CONTENTION)
     }  # fmt: skip

@@ -7,9 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tb_tpuprof.analysis.pod.join import Pod
-from tb_tpuprof.analysis.pod.link_times import ChannelSteps
-from tb_tpuprof.analysis.pod.topology import AXES, Topology, links
-from tb_tpuprof.tools.base import Param
+from tb_tpuprof.analysis.pod.topology import AXES, Topology
 from tb_tpuprof.tools.payload import Table
 from tb_tpuprof.tools.spec import TableSpec, Values, flag, number, text
 

@@ -85,7 +85,9 @@ def test_one_step_has_the_gain_of_that_step() -> None:
 
 def test_a_job_without_steps_or_without_traffic_has_no_exchange() -> None:
     def of(files: dict[str, bytes]) -> JobExchange | None:
-        return job_exchange(join_comm([comm_host(trace_of_bytes(data, name)) for name, data in files.items()]))
+        return job_exchange(
+            join_comm([comm_host(trace_of_bytes(data, name)) for name, data in files.items()])
+        )
 
     assert of(comm_hosts(has_steps=False)) is None
     assert of(drawn_pod([["fusion.9:0-900"], ["fusion.9:0-800"]], REDUCES)) is None

@@ -55,9 +55,7 @@ def sentence(amount: str, where: str) -> str:
 
 
 def where_most(evidence: HostEvidence) -> str:
-    """The collective that takes most of a host's exposed time, with its share, as the end of a sentence; empty
-    if it is unknown.
-    """
+    """The collective that takes most of a host's exposed time, as the end of a sentence; empty if unknown."""
     return _most_of_it(evidence, [part for part in evidence.parts if part.cause == Cause.COMMUNICATION])[0]
 
 

@@ -251,6 +251,8 @@ def _one_step(sentence: str) -> str:
 def plain(diagnosed: Diagnosis) -> dict[str, Any]:
     """A diagnosis as JSON-compatible values."""
     result = asdict(diagnosed)
+    for one in result["findings"]:
+        del one["rank_ps"]
     result["findings"] = [
         {
             **one,

@@ -49,6 +49,7 @@ class Finding:
 
     `gain_ps`: lower and upper bound of the time that the step would save without the cause, None where no
     model estimates it. `capture_option`: the option that would show the culprit, if this trace does not.
+    `rank_ps`: what it is ranked by, if not by its gain.
     """
 
     cause: Cause
@@ -65,6 +66,7 @@ class Finding:
     evidence: tuple[Evidence, ...] = ()
     confidence: Confidence = "high"
     capture_option: str = ""
+    rank_ps: float | None = None
 
     @property
     def docs(self) -> str:
@@ -76,11 +78,10 @@ class Finding:
         """The amount to rank findings by, in ps per step: the likely gain, or the time if no model gives one.
 
         The bounds of a gain are factors of the time, so the likely gain is their geometric mean. The measured
-        gains of `make exam` have their medians there. The gain of communication is that of hiding it, one of
-        several remedies: it ranks by its time.
+        gains of `make exam` have their medians there.
         """
-        if self.cause == Cause.COMMUNICATION and self.culprit.kind != "host":
-            return self.time_ps / 2
+        if self.rank_ps is not None:
+            return self.rank_ps
         if self.gain_ps is None:
             return self.time_ps
         least, most = self.gain_ps

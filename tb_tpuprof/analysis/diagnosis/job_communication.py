@@ -20,7 +20,8 @@ def job_communication(
 ) -> list[Finding]:
     """One finding for the exposed collectives of all hosts, or none. Its time and share are means over the
     hosts; the host that spends most in them is named beside. What hiding saves is that of the communication
-    page, if it is known. `each`: hosts with their findings.
+    page, if it is known; hiding is one of several remedies, so it ranks by the time of that host, as findings
+    do that are the worst host's. `each`: hosts with their findings.
     """
     pairs = [(host, one) for host, findings in each for one in findings if one.cause == Cause.COMMUNICATION]
     if not pairs:
@@ -39,6 +40,7 @@ def job_communication(
             share=share,
             gain_ps=(0.0, saved_ps),
             host="",
+            rank_ps=worst.rank,
         )
     ]
 

@@ -74,7 +74,7 @@ def test_its_gain_is_that_of_hiding_and_at_most_its_time() -> None:
     assert communication(hosts, exchange(30, 60, 120)).gain_ps == (0.0, 28 * PS)
     assert communication(hosts[:1], exchange(3, 6, 12)).gain_ps == (0.0, 7 * PS)
     nothing = communication(hosts, exchange(0, 0, 0))
-    assert (nothing.gain_ps, nothing.rank) == ((0.0, 0.0), 14 * PS)
+    assert (nothing.gain_ps, nothing.rank) == ((0.0, 0.0), 30 * PS)  # half of what b spends
 
 
 def test_one_step_has_the_gain_of_that_step() -> None:

@@ -177,7 +177,9 @@ it('means the send delays of what a core sends', () => {
 });
 
 describe('the links by latency', () => {
-  const loadsOf = (cells: Partial<Record<'source_row' | 'target_row' | 'latency_ps' | 'hops', (number | null)[]>>) => {
+  const loadsOf = (
+    cells: Partial<Record<'source_row' | 'target_row' | 'latency_ps' | 'hops', (number | null)[]>>,
+  ) => {
     const channels = tableFor(TABLES.channels, cells);
     return linkLoads(readTable(payloadOf({ tables: { channels } }), TABLES.channels), chipsOf(CUBE));
   };
@@ -189,7 +191,9 @@ describe('the links by latency', () => {
       latency_ps: [10, 30, 20, 99, null],
       hops: [1, 1, 1, 2, 1],
     });
-    expect(loads?.links.map(({ source, target, row, latencyPs }) => [source, target, row, latencyPs])).toEqual([
+    expect(
+      loads?.links.map(({ source, target, row, latencyPs }) => [source, target, row, latencyPs]),
+    ).toEqual([
       [1, 0, 1, 30],
       [3, 0, 2, 20],
     ]);

@@ -92,8 +92,8 @@ def exposed_share(comm: Comm) -> Scalar:
 
 
 def _made_of(comm: Comm, costs: Costs) -> str:
-    """The exposed time by what the devices run in it, where it is more than collectives: `228 µs in
-    collectives, 25.0 µs in copies, 6.75 µs with data in flight`. Only collectives are the class of that name
+    """The exposed time by what the devices run in it, where it is more than collectives: `228 µs
+    collectives, 25.0 µs copies, 7.00 µs data in flight`. Only collectives are the class of that name
     in the breakdown of the steps. Empty for hosts with several GPUs, whose steps count what all of them do.
     """
     pod = comm.pod
@@ -106,7 +106,7 @@ def _made_of(comm: Comm, costs: Costs) -> str:
     least = _WORTH_A_WORD * costs.step_ps
     if in_flight < -least or max(copies, in_flight) < least:
         return ""
-    parts = ((collectives, "in collectives"), (copies, "in copies"), (in_flight, "with data in flight"))
+    parts = ((collectives, "collectives"), (copies, "copies"), (in_flight, "data in flight"))
     return ", ".join(f"{format_time(time)} {where}" for time, where in parts if time >= least)
 
 

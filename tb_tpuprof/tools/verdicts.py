@@ -146,7 +146,9 @@ def limits_of(session: Session, hosts: Sequence[str]) -> JobLimits | None:
 
 
 def _limits(session: Session, hosts: Sequence[str], parts: Sequence[HostEvidence]) -> JobLimits | None:
-    diagnosed, common = of_all_steps(session, hosts, parts)
+    summaries = session.known(summary, hosts) if len(parts) < len(hosts) else None
+    read_hosts = chosen_hosts(hosts, summaries) if summaries else hosts
+    diagnosed, common = of_all_steps(session, hosts, read_hosts, parts)
     if not diagnosed.is_detailed or common.is_disjoint:
         return None
     return JobLimits(diagnosed, next((part.kind for part in parts if part.kind != "CPU"), "CPU"))

@@ -48,7 +48,7 @@ def diagnosis(session: Session, hosts: Sequence[str] = (), step: str = "") -> Di
     if step:
         result = _of_step(parts, step, exchange_of(session, all_hosts, parts))
     else:
-        result = of_all_steps(session, all_hosts, parts)[0]
+        result = of_all_steps(session, all_hosts, read_hosts, parts)[0]
     if len(read_hosts) == len(all_hosts):
         return result
     text = (
@@ -59,12 +59,12 @@ def diagnosis(session: Session, hosts: Sequence[str] = (), step: str = "") -> Di
 
 
 def of_all_steps(
-    session: Session, hosts: Sequence[str], parts: Sequence[HostEvidence]
+    session: Session, hosts: Sequence[str], read_hosts: Sequence[str], parts: Sequence[HostEvidence]
 ) -> tuple[Diagnosis, CommonSteps]:
-    """The diagnosis of hosts, and the steps that those with evidence have in common. `parts`: the evidence of
-    all of them, or of some. Raises HostsUnreadable.
+    """The diagnosis of hosts, and the steps that `read_hosts` have in common: all of them, or those whose
+    evidence, `parts`, is read. Raises HostsUnreadable.
     """
-    common = common_evidence(session, [part.host for part in parts], parts)
+    common = common_evidence(session, read_hosts, parts)
     return diagnose(parts, common.rows, exchange_of(session, hosts, parts)), common
 
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
-from tb_tpuprof.analysis.diagnosis.diagnose import diagnose
 from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
 from tb_tpuprof.analysis.diagnosis.finding import Diagnosis, Finding
 from tb_tpuprof.analysis.diagnosis.records import HostEvidence
@@ -23,7 +22,7 @@ from tb_tpuprof.parallel.policy import POLICY
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.findings_tables import cause_color
 from tb_tpuprof.tools.payload import NextStep, Verdict
-from tb_tpuprof.tools.why import chosen_hosts, common_evidence
+from tb_tpuprof.tools.why import chosen_hosts, of_all_steps
 from tb_tpuprof.units import format_fraction, format_time
 
 # Reading the evidence takes as long as a page of operations. A page waits for it if that takes milliseconds.
@@ -147,8 +146,9 @@ def limits_of(session: Session, hosts: Sequence[str]) -> JobLimits | None:
 
 
 def _limits(session: Session, hosts: Sequence[str], parts: Sequence[HostEvidence]) -> JobLimits | None:
-    common = common_evidence(session, hosts, parts)
-    diagnosed = diagnose(parts, common.rows)
+    summaries = session.known(summary, hosts) if len(parts) < len(hosts) else None
+    read_hosts = chosen_hosts(hosts, summaries) if summaries else hosts
+    diagnosed, common = of_all_steps(session, hosts, read_hosts, parts)
     if not diagnosed.is_detailed or common.is_disjoint:
         return None
     return JobLimits(diagnosed, next((part.kind for part in parts if part.kind != "CPU"), "CPU"))

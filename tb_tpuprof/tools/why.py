@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from tb_tpuprof.analysis.comm.host import comm_between
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.diagnose import diagnose
 from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
+from tb_tpuprof.analysis.diagnosis.exchange import JobExchange, job_exchange
 from tb_tpuprof.analysis.diagnosis.finding import Diagnosis
 from tb_tpuprof.analysis.diagnosis.records import HostEvidence
 from tb_tpuprof.analysis.overview.summary import Summary, summary
@@ -26,6 +28,7 @@ from tb_tpuprof.parallel.executors import one_request
 from tb_tpuprof.parallel.policy import POLICY
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.clocks import clocks_of
+from tb_tpuprof.tools.comm_costs import comm_of
 from tb_tpuprof.units import format_fraction, format_time
 
 ALIKE = 0.05  # of the median: a step that differs by less is as long as the others
@@ -42,9 +45,10 @@ def diagnosis(session: Session, hosts: Sequence[str] = (), step: str = "") -> Di
     all_hosts = list(hosts or session.hosts)
     read_hosts = explained_hosts(session, all_hosts)
     parts = session.map(host_evidence, read_hosts)
-    result = (
-        _of_step(parts, step) if step else diagnose(parts, common_evidence(session, read_hosts, parts).rows)
-    )
+    if step:
+        result = _of_step(parts, step, exchange_of(session, all_hosts, parts))
+    else:
+        result = of_all_steps(session, all_hosts, read_hosts, parts)[0]
     if len(read_hosts) == len(all_hosts):
         return result
     text = (
@@ -54,13 +58,39 @@ def diagnosis(session: Session, hosts: Sequence[str] = (), step: str = "") -> Di
     return replace(result, note=text)
 
 
+def of_all_steps(
+    session: Session, hosts: Sequence[str], read_hosts: Sequence[str], parts: Sequence[HostEvidence]
+) -> tuple[Diagnosis, CommonSteps]:
+    """The diagnosis of hosts, and the steps that `read_hosts` have in common: all of them, or those whose
+    evidence, `parts`, is read. Raises HostsUnreadable.
+    """
+    common = common_evidence(session, read_hosts, parts)
+    return diagnose(parts, common.rows, exchange_of(session, hosts, parts)), common
+
+
+def exchange_of(session: Session, hosts: Sequence[str], parts: Sequence[HostEvidence]) -> JobExchange | None:
+    """The communication of all hosts, if it matters to their diagnosis: some exchange data, or the devices of
+    several may wait for one another. Raises HostsUnreadable.
+    """
+    compares_devices = len(parts) > 1 and any(part.kind != "CPU" for part in parts)
+    if not compares_devices and not any(part.time_ps(Cause.COMMUNICATION) for part in parts):
+        return None
+    comm = comm_of(session, hosts, clocks_of(session, hosts))
+    if comm is None:
+        return None
+    return session.joined.get("exchange", [comm], partial(job_exchange, comm))
+
+
 def diagnoses_apart(session: Session, hosts: Sequence[str]) -> dict[str, Diagnosis]:
     """The diagnosis of each host by itself, for captures that do not overlap in time; of many hosts, of those
     whose evidence is read. Raises HostsUnreadable.
     """
     read_hosts = explained_hosts(session, hosts)
     parts = session.map(host_evidence, read_hosts)
-    return {host: diagnose([part]) for host, part in zip(read_hosts, parts, strict=True)}
+    return {
+        host: diagnose([part], (), exchange_of(session, [host], [part]))
+        for host, part in zip(read_hosts, parts, strict=True)
+    }
 
 
 def explained_hosts(session: Session, hosts: Sequence[str]) -> list[str]:
@@ -119,8 +149,8 @@ def _own_ps(steps: Steps) -> float:
     return float(own_ps.mean()) if len(steps) else 0.0
 
 
-def _of_step(parts: Sequence[HostEvidence], step: str) -> Diagnosis:
-    """The diagnosis of one step on the hosts that have it."""
+def _of_step(parts: Sequence[HostEvidence], step: str, exchange: JobExchange | None) -> Diagnosis:
+    """The diagnosis of one step on the hosts that have it. `exchange`: of all steps."""
     steps_by_host = [(part, row) for part in parts if (row := place_of(part.names, step)) is not None]
     if not steps_by_host:
         known_names = next((part.names for part in parts if part.names), ())
@@ -131,7 +161,9 @@ def _of_step(parts: Sequence[HostEvidence], step: str) -> Diagnosis:
             if known_names
             else "nothing, since the run has no steps",
         )
-    result = diagnose([part.of_step(row) for part, row in steps_by_host])
+    place = place_of(exchange.step_names, step) if exchange else None
+    of_step = exchange.of_step(place) if exchange and place is not None else None
+    result = diagnose([part.of_step(row) for part, row in steps_by_host], (), of_step)
     part, row = steps_by_host[0]
     text = re.sub("^Each step ", "It ", result.text)
     comparison = _length(steps_by_host, result.top.cause if result.top else None)
@@ -219,6 +251,8 @@ def _one_step(sentence: str) -> str:
 def plain(diagnosed: Diagnosis) -> dict[str, Any]:
     """A diagnosis as JSON-compatible values."""
     result = asdict(diagnosed)
+    for one in result["findings"]:
+        del one["rank_ps"]
     result["findings"] = [
         {
             **one,

@@ -27,10 +27,10 @@ from tests.consistency.sayings import (
     marks_agree,
     pages_open_well,
     savings_are_smaller,
-    slow_hosts_agree,
     verdicts_agree,
     words_fit_the_framework,
 )
+from tests.consistency.slow_hosts import slow_hosts_agree
 
 RULES: tuple[Callable[[Pages], Iterator[Violation]], ...] = (
     facts_agree,

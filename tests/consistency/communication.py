@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tb_tpuprof.tools.payload import Payload
+from tb_tpuprof.tools.payload import Payload, Table
 from tests.consistency.pages import (
     EQUAL,
     Pages,
@@ -17,6 +17,7 @@ from tests.consistency.pages import (
     column_of,
     numbers_of,
     row_of,
+    texts_of,
 )
 
 _PARTS = ("compute_ps", "hidden_ps", "partly_ps", "exposed_ps", "other_ps")
@@ -84,15 +85,38 @@ def _elsewhere(page: Payload, pages: Pages) -> Iterator[str]:
 
 
 def _diagnosed(page: Payload, pages: Pages) -> Iterator[str]:
-    """The cause `Communication` is part of what is exposed, where both are of one device."""
+    """The cause `Communication` is part of what is exposed, where both are of one device. Its finding has the
+    cause's time, and promises what the page says that hiding saves.
+    """
     overview = pages["overview_page"]
     causes = overview.tables.get("causes")
     row = row_of(causes, "cause", "Communication") if causes is not None else -1
-    is_one_each = _number(page, "n_devices_compared") == len(page.hosts)
-    if causes is None or row < 0 or not is_one_each or _number(page, "n_shown_steps") < 1:
+    if causes is None or row < 0 or _number(page, "n_shown_steps") < 1:
         return
     step = _number(page, "step_ps")
     share = float(numbers_of(column_of(causes, "share"))[row])
     exposed = _number(page, "exposed_ps") / step
-    if share > exposed + _ROUNDING:
+    is_one_each = _number(page, "n_devices_compared") == len(page.hosts)
+    if is_one_each and share > exposed + _ROUNDING:
         yield f"the diagnosis counts {share} of the step as communication, of which {exposed} is exposed"
+    findings = overview.tables.get("findings")
+    if findings is None or "exposed_communication_fraction" not in overview.scalars:
+        return
+    saved = _number(page, "gain_fraction") * step
+    for found in _of_all_hosts(findings):
+        told, time, gain = (
+            float(numbers_of(column_of(findings, name))[found])
+            for name in ("share", "time_ps", "gain_high_ps")
+        )
+        if abs(told - share) > EQUAL:
+            yield f"the finding counts {told} of the step as communication, the causes {share}"
+        if abs(gain - min(saved, time)) > EQUAL * time + 2:
+            yield f"the finding promises {gain} of its {time}, the page {saved}"
+
+
+def _of_all_hosts(findings: Table) -> Iterator[int]:
+    """Rows of findings about communication, without those about a slow host."""
+    causes, hosts = texts_of(column_of(findings, "cause")), texts_of(column_of(findings, "host"))
+    for row, (cause, host) in enumerate(zip(causes, hosts, strict=True)):
+        if cause == "Communication" and not host:
+            yield row

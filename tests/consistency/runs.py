@@ -69,6 +69,7 @@ def generated() -> dict[str, Mapping[str, bytes]]:
         "slice": torus_hosts(Slice((2, 2, 2), late_host=1)),
         "dcn": dcn_hosts(),
         "tpu_async": {"h0": comm_hosts(has_hlo=False)["h0"]},
+        "tpu_async_hosts": comm_hosts(has_hlo=False),
         "tpu_async_no_steps": comm_hosts(has_steps=False, has_hlo=False),
         "gpu_three_hosts": _gpus(three),
         "gpu_apart": _gpus(three, 86_400.0 * 148),

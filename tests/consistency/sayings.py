@@ -27,8 +27,6 @@ from tests.consistency.words import foreign_words, told_framework
 
 _SAVES = re.compile(r"sav(?:e|es|ing)\b[^.;]*?([\d.,]+) ?%")
 _SAVES_OF = re.compile(r"save[s]? ([\d.,]+\s\S+) of ([\d.,]+\s[^\s,.]+)")
-_SLOW_HOST = re.compile(r"`([^`]+)` .*?: its own work takes ([\d.,]+ \S+) ")
-_SLOW_HOST_APART = 0.05
 
 
 def savings_are_smaller(pages: Pages) -> Iterator[Violation]:
@@ -175,26 +173,3 @@ def pages_open_well(pages: Pages) -> Iterator[Violation]:
     """Tiles have values, each once; links stand once; pages that name the job's limit promise one gain."""
     for page, text in faults(pages):
         yield Violation("pages open well", page, text)
-
-
-def slow_hosts_agree(pages: Pages) -> Iterator[Violation]:
-    """The overview and the pod viewer name the same excess of a slow host."""
-    overview, pod = pages.get("overview_page"), pages.get("pod_viewer")
-    if overview is None or pod is None or not {"findings"} <= set(overview.tables):
-        return
-    stragglers = pod.tables.get("stragglers")
-    if stragglers is None:
-        return
-    excess_by_name = dict(
-        zip(
-            texts_of(column_of(stragglers, "straggler")),
-            numbers_of(column_of(stragglers, "excess_ps")),
-            strict=True,
-        )
-    )
-    for sentence in texts_of(column_of(overview.tables["findings"], "finding")):
-        named = _SLOW_HOST.match(sentence)
-        excess = excess_by_name.get(named[1]) if named else None
-        if named and excess and abs((time_of(named[2]) or 0.0) / excess - 1) > _SLOW_HOST_APART:
-            text = f"`{named[1]}` takes {named[2]} longer, and {format_time(excess)} longer"
-            yield Violation("slow hosts agree", "overview_page, pod_viewer", text)

@@ -14,7 +14,7 @@ import pytest
 from tb_tpuprof.tools.payload import Column, Diagnostic, NextStep, Payload, Scalar, Subject, Table, Verdict
 from tests.consistency.checks import violations
 from tests.consistency.pages import Pages, with_scalar
-from tests.consistency.sayings import slow_hosts_agree
+from tests.consistency.slow_hosts import slow_hosts_agree
 from tests.consistency.words import foreign_words
 from tests.payload_columns import text_column
 

@@ -17,7 +17,8 @@ from tb_tpuprof.session import Session
 from tb_tpuprof.tools import get_tool
 from tb_tpuprof.tools.payload import Payload
 from tests.consistency.communication import communication_agrees
-from tests.consistency.pages import Pages
+from tests.consistency.pages import Pages, column_of, texts_of
+from tests.consistency.slow_hosts import slow_hosts_agree
 from tests.synthetic import write_run
 from tests.synthetic_comm import comm_hosts
 
@@ -77,7 +78,7 @@ def diagnosed(share: float) -> Pages:
     return {
         **pages(),
         "communication": one_each,
-        "overview_page": replace(overview, tables={**overview.tables, "causes": table}),
+        "overview_page": replace(overview, tables={"causes": table}),
     }
 
 
@@ -96,11 +97,39 @@ def test_nothing_is_wrong_with_what_is_right() -> None:
         ("communication", scaled("gain_fraction", 3.0), "hiding saves"),
         ("communication", scaled("wait_ps", 1.1), "on the pod viewer"),
         ("overview_page", scaled(SHARE, 1.1), "on the overview"),
+        ("overview_page", shifted("findings", "share", 0.01), "the causes"),
+        ("overview_page", shifted("findings", "gain_high_ps", 1e6), "the finding promises"),
+        ("communication", scaled("gain_fraction", 0.9), "the finding promises"),
     ],
 )
 def test_each_rule_finds_what_is_broken(name: str, change: Change, words: str) -> None:
     broken = {**pages(), name: change(pages()[name])}
     assert any(words in violation.text for violation in communication_agrees(broken))
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("pod_viewer", shifted("stragglers", "excess_ps", 10e6), "longer"),
+        ("pod_viewer", shifted("stragglers", "gain_ps", 10e6), "the job would gain"),
+    ],
+)
+def test_slow_hosts_have_one_excess_and_one_gain(name: str, change: Change, words: str) -> None:
+    assert list(slow_hosts_agree(pages())) == []
+    broken = {**pages(), name: change(pages()[name])}
+    assert [words in violation.text for violation in slow_hosts_agree(broken)] == [True]
+
+
+def test_a_slow_host_without_a_finding_is_found() -> None:
+    overview = pages()["overview_page"]
+    findings = overview.tables["findings"]
+    rows = np.array(["its own work" not in text for text in texts_of(column_of(findings, "finding"))])
+    columns = tuple(replace(column, values=column.values[rows]) for column in findings.columns)
+    tables = {**overview.tables, "findings": replace(findings, columns=columns)}
+    broken = {**pages(), "overview_page": replace(overview, tables=tables)}
+    assert [one.text for one in slow_hosts_agree(broken)] == [
+        "the pod viewer names `h1`, no finding of the overview does"
+    ]
 
 
 def test_the_diagnosis_counts_at_most_what_is_exposed() -> None:

@@ -5,6 +5,7 @@ Groups that neither HLO nor file states come from `groups_by_ends`, which has it
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -276,10 +277,14 @@ class PlainPod:
                     continue
                 a, b = row_of[source], row_of[target]
                 sent, waited = self.of(name, "begin_ps", a), self.of(ready, "begin_ps", b)
-                latency = max(0.0, self.of(last, "end_ps", b) - max(sent, waited))
+                has_both = self.of(name, "count", a) > 0 and self.of(ready, "count", b) > 0
+                is_received = has_both and self.of(last, "count", b) > 0
+                delay = max(0.0, sent - waited) if has_both else math.nan
+                ended = self.of(last, "end_ps", b)
+                latency = max(0.0, ended - max(sent, waited)) if is_received else math.nan
                 often = self.of(name, "count", a) / max(len(self.cores[a][0].steps), 1)
                 names = tuple(dict.fromkeys((name, ready, last)))
-                links.append((a, b, names, size, latency, max(0.0, sent - waited), often))
+                links.append((a, b, names, size, latency, delay, often))
         return sorted(links, key=lambda one: -one[3] * max(one[6], 1e-9)), n_out  # type: ignore[operator,type-var]
 
     @property

@@ -75,7 +75,8 @@ def test_collectives_and_links_of_random_pods_are_those_of_plain_loops(seed: int
             for collective in pod.channels
         ] == [link[:4] for link in links]
         for channel, link in zip(pod.channels, links, strict=True):
-            assert (channel.latency_ps, channel.send_delay_ps, channel.n_per_step) == pytest.approx(link[4:])
+            times = channel.latency_ps, channel.send_delay_ps, channel.n_per_step
+            assert times == pytest.approx(link[4:], nan_ok=True)
 
 
 def test_random_pods_are_unlike() -> None:

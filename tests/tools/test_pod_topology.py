@@ -156,6 +156,26 @@ def test_a_step_in_which_an_end_did_not_run_is_unknown(tmp_path: Path) -> None:
     assert channels["size_bytes"] == [DRAWN_BYTES]
 
 
+def test_a_channel_of_which_an_end_never_ran_has_no_times(tmp_path: Path) -> None:
+    """Core 0 sends to 1, which receives; 1 and 2 never send, and 2 never receives."""
+    hosts = [
+        ["fusion.9:0-300 send.3:300-310 send-done.4:310-350"],
+        ["fusion.9:0-100 recv.5:100-101 recv-done.6:101-400"],
+        ["fusion.9:0-500"],
+    ]
+    opened = session(tmp_path, drawn_pod(hosts, SENDING, sends("{{0,1},{0,2},{2,1}}")))
+    for answer in (TOOL.run(opened, None, {}), TOOL.run(opened, None, {"step": 2}, question="channels")):
+        rows = table(answer, "channels")
+        places = dict(zip(zip(rows["source"], rows["target"], strict=True), range(3), strict=True))
+        one, unheard, unsent = (
+            places[f"h{source} TPU:0", f"h{target} TPU:0"] for source, target in ((0, 1), (0, 2), (2, 1))
+        )
+        assert (rows["latency_ps"][one], rows["send_delay_ps"][one]) == (100 * US, 200 * US)
+        for row in (unheard, unsent):
+            assert all(np.isnan(rows[name][row]) for name in ("latency_ps", "send_delay_ps", "bytes_per_s"))
+        assert [rows["n_per_step"][row] for row in (one, unheard, unsent)] == [1, 1, 0]
+
+
 def test_the_host_that_sends_late_is_named(page: Payload) -> None:
     assert page.verdict
     texts = [text for text in page.verdict.details if "sends late" in text]

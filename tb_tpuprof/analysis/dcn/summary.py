@@ -110,7 +110,9 @@ class _Totals:
         self.observed += np.bincount(code, occurrences.end_ps - occurrences.start_ps, n)
         by_half = np.stack([np.bincount(code, occurrences.stall_ps[:, half], n) for half in Half], axis=1)
         self.stall += by_half
-        cores = np.bincount(np.unique(np.stack((code, occurrences.core)), axis=1)[0], minlength=n)
+        runs_on = np.zeros((n, int(occurrences.core.max()) + 1), np.bool_)
+        runs_on[code, occurrences.core] = True
+        cores = runs_on.sum(axis=1)
         self.n_cores += cores
         self.n_hosts += cores > 0
         self.most = np.maximum(self.most, cores)

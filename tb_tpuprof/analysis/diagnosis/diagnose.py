@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
+from tb_tpuprof.analysis.diagnosis.exchange import JobExchange
 from tb_tpuprof.analysis.diagnosis.finding import Culprit, Diagnosis, Finding, Level, shares
+from tb_tpuprof.analysis.diagnosis.job_communication import job_communication
 from tb_tpuprof.analysis.diagnosis.records import COMPUTES, HostEvidence
 from tb_tpuprof.analysis.diagnosis.rules import claim_of, rules
 from tb_tpuprof.analysis.diagnosis.slow_hosts import slow_hosts
@@ -35,24 +37,32 @@ claim_of("")
 library_files()
 
 
-def diagnose(hosts: Sequence[HostEvidence], common_rows: Sequence[slice] = ()) -> Diagnosis:
+def diagnose(
+    hosts: Sequence[HostEvidence],
+    common_rows: Sequence[slice] = (),
+    exchange: JobExchange | None = None,
+) -> Diagnosis:
     """The diagnosis of a run. Causes are means over the hosts with steps; a finding that only some hosts have
     names the worst of them.
 
     `common_rows`: which of each host's steps all hosts ran at the same time, as in `CommonSteps.rows`. Hosts
-    are compared over these steps only; without them, they are not compared.
+    are compared over these steps only; without them, they are not compared. `exchange`: the communication of
+    all hosts, if known.
     """
     hosts_with_steps = without_waits_for_others([host for host in hosts if host.n_steps])
     if not hosts_with_steps:
         return Diagnosis("unknown", "No steps were found, so there is nothing to diagnose.", 0.0, 0)
     step_ps = sum(host.step_ps for host in hosts_with_steps) / len(hosts_with_steps)
     findings_by_host = [findings(host) for host in hosts_with_steps]
+    each = list(zip(hosts_with_steps, findings_by_host, strict=True))
     all_findings = [
-        *_merged(list(zip(hosts_with_steps, findings_by_host, strict=True))),
+        *_merged(each),
+        *job_communication(each, exchange),
         *slow_hosts(
             hosts_with_steps,
             findings_by_host,
             [rows for host, rows in zip(hosts, common_rows, strict=False) if host.n_steps],
+            exchange.own if exchange else None,
         ),
     ]
     ranked = tuple(
@@ -105,9 +115,10 @@ def findings(host: HostEvidence) -> list[Finding]:
 
 
 def _merged(each: Sequence[tuple[HostEvidence, list[Finding]]]) -> list[Finding]:
-    """One finding per cause and culprit: that of the worst host. It names the host if other hosts are not
-    affected as much.
+    """One finding per cause and culprit, without communication: that of the worst host. It names the host if
+    other hosts are not affected as much.
     """
+    each = [(host, [one for one in found if one.cause != Cause.COMMUNICATION]) for host, found in each]
     if len(each) == 1:
         return [replace(one, host="") for one in each[0][1]]
     groups: dict[tuple[Cause, Culprit, int], list[Finding]] = {}

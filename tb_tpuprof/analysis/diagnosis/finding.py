@@ -49,6 +49,7 @@ class Finding:
 
     `gain_ps`: lower and upper bound of the time that the step would save without the cause, None where no
     model estimates it. `capture_option`: the option that would show the culprit, if this trace does not.
+    `rank_ps`: what it is ranked by, if not by its gain.
     """
 
     cause: Cause
@@ -65,6 +66,7 @@ class Finding:
     evidence: tuple[Evidence, ...] = ()
     confidence: Confidence = "high"
     capture_option: str = ""
+    rank_ps: float | None = None
 
     @property
     def docs(self) -> str:
@@ -78,6 +80,8 @@ class Finding:
         The bounds of a gain are factors of the time, so the likely gain is their geometric mean. The measured
         gains of `make exam` have their medians there.
         """
+        if self.rank_ps is not None:
+            return self.rank_ps
         if self.gain_ps is None:
             return self.time_ps
         least, most = self.gain_ps

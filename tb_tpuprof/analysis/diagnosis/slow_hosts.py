@@ -1,18 +1,23 @@
-"""Hosts that the others wait for, by each host's own step time: without exchanging data with the others.
+"""Hosts that the others wait for, by each host's own step time: without waiting for the others.
 
-worker-0   ■■■■■■■■■■■■■■■■□□□□□□□□   own work, then waiting in the all-reduce
-worker-1   ■■■■■■■■■■■■■■■■□□□□□□□□
-worker-2   ■■■■■■■■■■■■■■■■■■■■■■■□   the slowest: it does not wait
+worker-0   ■■■■■■■■■■■■■■■■□□□□□□□▪   own work, waiting in the all-reduce, and its transfer
+worker-1   ■■■■■■■■■■■■■■■■□□□□□□□▪
+worker-2   ■■■■■■■■■■■■■■■■■■■■■■■▪   the slowest: it does not wait
+
+Where the pod separates waiting from transferring, its own times count, so that both pages say the same.
+Elsewhere a host's own time is its step without collectives.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
+from tb_tpuprof.analysis.diagnosis.exchange import OwnTimes
 from tb_tpuprof.analysis.diagnosis.finding import Culprit, Evidence, Finding
 from tb_tpuprof.analysis.diagnosis.records import HostEvidence
 from tb_tpuprof.analysis.pod.stragglers import LEAST_EXCESS, MIN_STEPS, slow_units
@@ -34,6 +39,7 @@ _LONGER = {
     Cause.SYNCHRONIZATION: "waits for its devices",
     Cause.CALLBACKS: "callbacks",
     Cause.PERIODIC: "periodic work",
+    Cause.COMMUNICATION: "moving data",
 }
 
 
@@ -41,27 +47,68 @@ def slow_hosts(
     hosts: Sequence[HostEvidence],
     findings_by_host: Sequence[Sequence[Finding]],
     common_rows: Sequence[slice],
+    own: OwnTimes | None = None,
 ) -> list[Finding]:
     """A finding per host that is slower than the others. `findings_by_host`: those of each host's rules;
-    `common_rows`: which of each host's steps all hosts ran, as in `CommonSteps.rows`.
+    `common_rows`: which of each host's steps all hosts ran, as in `CommonSteps.rows`; `own`: the pod's own
+    times, if known.
     """
     compared = [i for i, rows in enumerate(common_rows) if rows.stop > rows.start]
     if len(compared) < 2:
         return []
     hosts = [hosts[i] for i in compared]
     findings_by_host = [findings_by_host[i] for i in compared]
-    own_ps = np.array([_own_ps(host)[common_rows[i]] for host, i in zip(hosts, compared, strict=True)])
-    n_common = own_ps.shape[1]
-    excess_by_unit = {
-        slow.unit: (slow.excess_ps, own_ps[slow.unit, slow.since :].mean()) for slow in slow_units(own_ps)
-    }
-    if n_common < MIN_STEPS:
-        excess_by_unit = _outliers(own_ps.mean(axis=1))
-    slow = [
-        _finding(hosts, findings_by_host, unit, excess, own_ps)
-        for unit, (excess, _) in excess_by_unit.items()
-    ]
-    return [one for one in slow if one.gain_ps and one.gain_ps[1] >= _LEAST_GAIN * hosts[0].step_ps]
+    if own is not None and {host.host for host in hosts} <= set(own.hosts):
+        slow, n_common, without = _slow_in_pod(hosts, own), own.own_ps.shape[1], "waiting for others"
+    else:
+        own_ps = np.array([_own_ps(host)[common_rows[i]] for host, i in zip(hosts, compared, strict=True)])
+        slow, n_common, without = _slow_by_evidence(own_ps), own_ps.shape[1], "time in collectives"
+    basis = f"Compared over {n_common:,} steps common to all hosts, without {without}."
+    found = [_finding(hosts, findings_by_host, one, basis) for one in slow]
+    return [one for one in found if one.gain_ps and one.gain_ps[1] >= _LEAST_GAIN * hosts[0].step_ps]
+
+
+@dataclass(frozen=True)
+class _SlowHost:
+    """A row of the hosts compared: by how much its own time exceeds the others', and what the job would save
+    at the others' speed, in ps per step. `network_ps`: the part of the excess in which it moves data.
+    """
+
+    row: int
+    excess_ps: float
+    saved_ps: float
+    network_ps: float = 0.0
+
+
+def _slow_in_pod(hosts: Sequence[HostEvidence], own: OwnTimes) -> list[_SlowHost]:
+    """The slow hosts of the pod viewer; of few steps, those that stand out by their means."""
+    row_of = {host.host: row for row, host in enumerate(hosts)}
+    if own.own_ps.shape[1] < MIN_STEPS:
+        mean_ps = own.own_ps.mean(axis=1)
+        named = [
+            (own.hosts[unit], excess, _lead(mean_ps, unit), 0.0)
+            for unit, (excess, _) in _outliers(mean_ps).items()
+        ]
+    else:
+        named = [
+            (one.host, one.slow.excess_ps, max(one.gain_ps, 0.0), one.slow.causes.get("network", 0.0))
+            for one in own.slow
+        ]
+    return [_SlowHost(row_of[host], *times) for host, *times in named if host in row_of]
+
+
+def _slow_by_evidence(own_ps: Floats) -> list[_SlowHost]:
+    """Slow hosts by their own times: float64[hosts, steps]."""
+    mean_ps = own_ps.mean(axis=1)
+    excess_by_unit = {slow.unit: slow.excess_ps for slow in slow_units(own_ps)}
+    if own_ps.shape[1] < MIN_STEPS:
+        excess_by_unit = {unit: excess for unit, (excess, _) in _outliers(mean_ps).items()}
+    return [_SlowHost(unit, excess, _lead(mean_ps, unit)) for unit, excess in excess_by_unit.items()]
+
+
+def _lead(mean_ps: Floats, unit: int) -> float:
+    """By how much a host takes longer than the slowest of the others; 0 if another takes as long."""
+    return max(float(mean_ps[unit] - np.delete(mean_ps, unit).max()), 0.0)
 
 
 def _own_ps(host: HostEvidence) -> Floats:
@@ -90,22 +137,21 @@ def _outliers(own_ps: Floats) -> dict[int, tuple[float, float]]:
 def _finding(
     hosts: Sequence[HostEvidence],
     findings_by_host: Sequence[Sequence[Finding]],
-    unit: int,
-    excess: float,
-    own_ps: Floats,
+    slow: _SlowHost,
+    basis: str,
 ) -> Finding:
+    unit = slow.row
     host, others = hosts[unit], [one for i, one in enumerate(hosts) if i != unit]
-    excess_by_cause = {
+    excess_by_cause: dict[Cause, float] = {
         cause: host.time_ps(cause) - float(np.median([one.time_ps(cause) for one in others]))
         for cause in Cause if cause not in (Cause.COMMUNICATION, Cause.WARM_UP, Cause.CONTENTION)
     }  # fmt: skip
+    excess_by_cause[Cause.COMMUNICATION] = slow.network_ps
     cause = max(excess_by_cause, key=lambda one: excess_by_cause[one])
-    excess = min(excess, host.step_ps)
+    excess = min(slow.excess_ps, host.step_ps)
     own_finding = next(
         (one for one in sorted(findings_by_host[unit], key=lambda one: -one.rank) if one.cause == cause), None
     )
-    mean_ps = own_ps.mean(axis=1)
-    saved = min(max(float(mean_ps[unit] - np.delete(mean_ps, unit).max()), 0.0), excess)
     mostly = (
         f", most of it in {_LONGER.get(cause, cause.label.lower())}"
         if excess_by_cause[cause] * 2 > excess
@@ -125,16 +171,11 @@ def _finding(
         Culprit("host", host.host),
         host.host,
         base=f"of {host.host}'s mean step",
-        gain_ps=(0.0, saved),
+        gain_ps=(0.0, min(slow.saved_ps, excess)),
         fix=own_finding.fix
         if own_finding and own_finding.fix
         else "Compare this host with another: data, share of the work, clock speed, other jobs on it.",
         snippet=own_finding.snippet if own_finding else "",
-        evidence=(
-            Evidence(
-                f"Compared over {own_ps.shape[1]:,} steps common to all hosts, without time in collectives.",
-                host.host,
-            ),
-        ),
+        evidence=(Evidence(basis, host.host),),
         confidence="medium",
     )

@@ -35,8 +35,9 @@ _MOST_GROUPED = 16  # operations whose groups are inferred from the times of all
 class Channel:
     """Data from one core to another, by one or several operations; means over occurrences.
 
-    `send_delay_ps`: the time that the receiver was ready before the sender. `halves`: the operations that
-    begin at the source, begin at the target, and end at the target.
+    `send_delay_ps`: the time that the receiver was ready before the sender; it and `latency_ps` are NaN if
+    one of the ends never ran. `halves`: the operations that begin at the source, begin at the target, and
+    end at the target.
     """
 
     source: int
@@ -411,12 +412,14 @@ class _Transfers:
     ) -> Channel:
         send, ready, last = (self.index[name] for name in halves)
         a, b = ends
-        delay = max(0.0, self.begin[send, a] - self.begin[ready, b])
-        begin = max(self.begin[send, a], self.begin[ready, b])
-        latency = max(0.0, float(self.end[last, b] - begin))
+        delay = latency = float("nan")
+        if self.count[send, a] and self.count[ready, b]:
+            delay = max(0.0, float(self.begin[send, a] - self.begin[ready, b]))
+            begin = max(self.begin[send, a], self.begin[ready, b])
+            latency = max(0.0, float(self.end[last, b] - begin)) if self.count[last, b] else latency
         n_per_step = float(self.count[send, a] / self.n_captured[a])
         size = max(op.size_bytes, self.ops[halves[1]].size_bytes if op.kind == "send" else 0)
-        return Channel(a, b, names, op.channel_id, size, latency, float(delay), n_per_step, halves)
+        return Channel(a, b, names, op.channel_id, size, latency, delay, n_per_step, halves)
 
 
 def _labels(groups: tuple[tuple[int, ...], ...], row_of: dict[int, int], n_cores: int) -> Int64s:

@@ -36,7 +36,8 @@ def late_sender(pod: Pod) -> LateSender | None:
     if not pod.channels or len(pod.hosts) < 2:
         return None
     delay = np.array([channel.send_delay_ps for channel in pod.channels])
-    weight = np.array([max(channel.n_per_step, 1e-9) for channel in pod.channels])
+    times = np.array([max(channel.n_per_step, 1e-9) for channel in pod.channels])
+    delay, weight = np.nan_to_num(delay), np.where(np.isnan(delay), 0.0, times)
     host = pod.host_of[[channel.source for channel in pod.channels]]
     n_hosts = len(pod.hosts)
     total, n_sent = (np.bincount(host, values, n_hosts) for values in (delay * weight, weight))

@@ -221,63 +221,73 @@ def gain(
     return float(before - after)
 
 
+def own_by_host(pod: Pod) -> Floats:
+    """Own time in ps of each host and step, the mean over its cores: float64[hosts, steps]."""
+    sizes, first = _cores_of_hosts(pod)
+    result: Floats = np.add.reduceat(pod.own_ps.astype(np.float64), first, axis=0) / sizes[:, None]
+    return result
+
+
+def host_stragglers(pod: Pod) -> tuple[Straggler, ...]:
+    """Hosts that delay the others by the mean of their cores, slowest first: also those of which a single
+    core is slow.
+    """
+    if not pod.own_ps.size:
+        return ()
+    sizes, first = _cores_of_hosts(pod)
+    parts = np.add.reduceat(pod.part_ps.astype(np.float64), first, axis=0) / sizes[:, None, None]
+    return tuple(
+        _straggler(pod, slow, pod.host_of == slow.unit, pod.host_of)
+        for slow in slow_units(own_by_host(pod), parts)
+    )
+
+
 def stragglers(pod: Pod) -> tuple[Straggler, ...]:
     """Hosts that delay the others, then cores of the remaining hosts that do."""
     own_ps, n_hosts = pod.own_ps.astype(np.float64), len(pod.hosts)
     if not own_ps.size:
         return ()
-    sizes = np.bincount(pod.host_of, minlength=n_hosts)
-    first = np.append(0, np.cumsum(sizes))[:-1]
-    by_host = np.add.reduceat(own_ps, first, axis=0) / sizes[:, None]
-    parts_by_host = np.add.reduceat(pod.part_ps.astype(np.float64), first, axis=0) / sizes[:, None, None]
-    without_idle = own_ps
-    # Without the straggler, the others would not idle meanwhile: their idle time determines no step's time.
-    if pod.is_synchronous:
-        idle = pod.part_ps[:, :, Part.IDLE]
-        without_idle = (
-            pod.total_ps
-            - pod.part_ps[:, :, [Part.COLLECTIVE_WAIT, Part.RECV, Part.IDLE]].sum(axis=2)
-            + idle.min(axis=0)
-        )
-    hosts = slow_units(by_host, parts_by_host)
-    synchronous = pod.is_synchronous
     # A host is slow if its cores are. A single slow core raises its host's mean, but is reported itself.
     cores = slow_units(own_ps, pod.part_ps) if len(own_ps) > n_hosts else ()
     slow_cores = {slow.unit for slow in cores}
     result = []
-    for slow in hosts:
-        host_cores = set(np.flatnonzero(pod.host_of == slow.unit).tolist())
-        if len(host_cores) > 1 and 0 < len(host_cores & slow_cores) <= len(host_cores) // 2:
-            continue
-        adjusted = _others_without_idle(own_ps, without_idle, pod.host_of == slow.unit)
-        result.append(
-            Straggler(
-                pod.hosts[slow.unit],
-                -1,
-                slow,
-                gain(adjusted, slow, synchronous, pod.host_of),
-                pod.job_ps(slow.since),
-            )
-        )
+    for host in host_stragglers(pod):
+        host_cores = set(np.flatnonzero(pod.host_of == host.slow.unit).tolist())
+        if not (len(host_cores) > 1 and 0 < len(host_cores & slow_cores) <= len(host_cores) // 2):
+            result.append(host)
     slow_hosts = {straggler.slow.unit for straggler in result}
-    for slow in cores:
-        if (host := int(pod.host_of[slow.unit])) not in slow_hosts:
-            adjusted = _others_without_idle(own_ps, without_idle, np.arange(len(own_ps)) == slow.unit)
-            result.append(
-                Straggler(
-                    pod.hosts[host],
-                    slow.unit,
-                    slow,
-                    gain(adjusted, slow, synchronous),
-                    pod.job_ps(slow.since),
-                )
-            )
+    result += [
+        _straggler(pod, slow, np.arange(len(own_ps)) == slow.unit)
+        for slow in cores
+        if int(pod.host_of[slow.unit]) not in slow_hosts
+    ]
     return tuple(sorted(result, key=lambda straggler: -straggler.slow.excess_ps))
 
 
-def _others_without_idle(
-    own_ps: Floats, without_idle: npt.NDArray[np.number], is_unit: npt.NDArray[np.bool_]
-) -> Floats:
-    """Own time of the unit's cores, and of all other cores without idling."""
-    result: Floats = np.where(is_unit[:, None], own_ps, np.asarray(without_idle, np.float64))
-    return result
+def _cores_of_hosts(pod: Pod) -> tuple[Int64s, Int64s]:
+    """Number of cores of each host, and the row of its first one."""
+    sizes = np.bincount(pod.host_of, minlength=len(pod.hosts)).astype(np.int64)
+    return sizes, np.append(0, np.cumsum(sizes))[:-1]
+
+
+def _straggler(
+    pod: Pod, slow: Slow, is_unit: npt.NDArray[np.bool_], unit_of: Int64s | None = None
+) -> Straggler:
+    """The slow host or core with its gain. `is_unit`: the cores that it consists of; `unit_of`: the unit of
+    each core, if units are hosts.
+    """
+    own_ps = without_idle = pod.own_ps.astype(np.float64)
+    # Without the straggler, the others would not idle meanwhile: their idle time determines no step's time.
+    if pod.is_synchronous:
+        idle = pod.part_ps[:, :, Part.IDLE]
+        waits = pod.part_ps[:, :, [Part.COLLECTIVE_WAIT, Part.RECV, Part.IDLE]].sum(axis=2)
+        without_idle = (pod.total_ps - waits + idle.min(axis=0)).astype(np.float64)
+    adjusted: Floats = np.where(is_unit[:, None], own_ps, without_idle)
+    host = slow.unit if unit_of is not None else int(pod.host_of[slow.unit])
+    return Straggler(
+        pod.hosts[host],
+        -1 if unit_of is not None else slow.unit,
+        slow,
+        gain(adjusted, slow, pod.is_synchronous, unit_of),
+        pod.job_ps(slow.since),
+    )

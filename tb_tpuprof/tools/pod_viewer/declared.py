@@ -243,6 +243,7 @@ COLLECTIVES = TableSpec(
     ),
     "Operations that cores run together, longest first",
 )
+NOT_RUN = "one of the ends did not run in the step"
 CHANNELS = TableSpec(
     "channels",
     "Channels",
@@ -263,15 +264,27 @@ CHANNELS = TableSpec(
             "Bytes sent each time",
             unknown="the program does not state the size",
         ),
-        number("send_delay_ps", "Send delay", "ps", "Time that the receiver was ready before the sender"),
-        number("latency_ps", "Latency", "ps", "From when both ends are ready to the end of the receive"),
+        number(
+            "send_delay_ps",
+            "Send delay",
+            "ps",
+            "Time that the receiver was ready before the sender",
+            unknown=NOT_RUN,
+        ),
+        number(
+            "latency_ps",
+            "Latency",
+            "ps",
+            "From when both ends are ready to the end of the receive",
+            unknown=NOT_RUN,
+        ),
         number(
             "bytes_per_s",
             "Bandwidth",
             "bytes_per_s",
             "Data divided by latency",
             formula="data ÷ latency",
-            unknown="the size is unknown",
+            unknown="the size is unknown, or no time passes",
         ),
         number("n_per_step", "Times per step", "count", "How often the link is used in a step"),
         text("ops", "Operations", "The operations that use the link"),
@@ -290,7 +303,7 @@ CHANNELS = TableSpec(
             "Bandwidth compared with the peak rate of one link in one direction",
             is_optional=True,
             formula="bandwidth ÷ rate of a link",
-            unknown="the cores are not neighbors, or the size is unknown",
+            unknown="the cores are not neighbors, or the bandwidth is unknown",
         ),
         text("send_op", "Send", "The operation that sends"),
         text("receive_op", "Receive", "The operation that ends the receive"),

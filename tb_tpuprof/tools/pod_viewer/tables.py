@@ -20,7 +20,7 @@ from tb_tpuprof.tools.core_names import core_name, count
 from tb_tpuprof.tools.payload import Table
 from tb_tpuprof.tools.pod_viewer import declared
 from tb_tpuprof.tools.pod_viewer.declared import OWN, TOTAL
-from tb_tpuprof.tools.pod_viewer.topology_tables import channel_links, core_places
+from tb_tpuprof.tools.pod_viewer.topology_tables import core_places
 from tb_tpuprof.tools.spec import Values, known_texts
 
 
@@ -192,7 +192,7 @@ def collectives_table(pod: Pod) -> Table:
         np.array([np.nan if rate is None else rate for rate in per_row], np.float64)
         for per_row in rates.values()
     )
-    per = _per(pod)
+    per = per_step(pod)
     return declared.COLLECTIVES.fill(
         {
             "op": [collective.title for collective in rows],
@@ -231,7 +231,8 @@ def _collectives_note(rows: Sequence[Collective]) -> str:
     return "; ".join(text for text in parts if text)
 
 
-def _per(pod: Pod) -> str:
+def per_step(pod: Pod) -> str:
+    """`per step`, or of a run without steps `per capture`."""
     return "per capture" if pod.step_names == (WHOLE,) else "per step"
 
 
@@ -242,32 +243,6 @@ def _groups_text(groups: Sequence[tuple[int, ...]], most: int = 40_000) -> str:
         if len(text) > most:
             return text[:most] + "…"
     return text.strip() or "all"
-
-
-def channels_table(pod: Pod, slice_of_pod: Topology | str) -> Table:
-    """Links between cores, busiest first. `source_row` and `target_row` are rows of `cores`."""
-    rows = pod.channels
-    note = f"{pod.n_unplaced:,} more lead to cores outside these hosts" if pod.n_unplaced else ""
-    return declared.CHANNELS.fill(
-        {
-            "source": [core_name(pod, channel.source) for channel in rows],
-            "target": [core_name(pod, channel.target) for channel in rows],
-            **channel_links(pod, slice_of_pod),
-            "size_bytes": np.array([channel.size_bytes or np.nan for channel in rows], np.float64),
-            "send_delay_ps": np.array([channel.send_delay_ps for channel in rows]),
-            "latency_ps": np.array([channel.latency_ps for channel in rows]),
-            "bytes_per_s": np.array([channel.bytes_per_s or np.nan for channel in rows], np.float64),
-            "n_per_step": np.array([channel.n_per_step for channel in rows]),
-            "ops": [", ".join(channel.ops) for channel in rows],
-            "channel_id": np.array([channel.channel_id or np.nan for channel in rows], np.float64),
-            "send_op": [channel.halves[0] for channel in rows],
-            "receive_op": [channel.halves[2] for channel in rows],
-            "source_row": np.array([channel.source for channel in rows], np.float64),
-            "target_row": np.array([channel.target for channel in rows], np.float64),
-        },
-        note,
-        titles={"n_per_step": f"Times {_per(pod)}"},
-    )
 
 
 def process_groups_table(groups: Sequence[ProcessGroup]) -> Table:

@@ -7,15 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from tb_tpuprof.analysis.pod.join import Pod
-from tb_tpuprof.analysis.pod.link_times import ChannelSteps
-from tb_tpuprof.analysis.pod.topology import AXES, Topology, links
-from tb_tpuprof.tools.base import Param
+from tb_tpuprof.analysis.pod.topology import AXES, Topology
 from tb_tpuprof.tools.payload import Table
 from tb_tpuprof.tools.spec import TableSpec, Values, flag, number, text
 
-CHANNEL_PARAMS = (
-    Param("channel", "Channel", "int", None, "Row of the channel in the table `channels`", is_required=True),
-)
 TOPOLOGY = TableSpec(
     "topology",
     "Topology",
@@ -41,29 +36,6 @@ TOPOLOGY = TableSpec(
     "One row for the slice; none if the chips' places are unknown: the note says why",
     is_optional=True,
     sentence="The slice that the chips form",
-)
-CHANNEL_STEPS = TableSpec(
-    "channel_steps",
-    "Channel by step",
-    (
-        text("step", "Step", "Name of the step"),
-        number(
-            "latency_ps",
-            "Latency",
-            "ps",
-            "From when both ends are ready to the end of the receive",
-            unknown="one of the ends did not run in the step",
-        ),
-        number(
-            "send_delay_ps",
-            "Send delay",
-            "ps",
-            "Time that the receiver was ready before the sender",
-            unknown="one of the ends did not run in the step",
-        ),
-    ),
-    "A row for each step of one channel",
-    chart="steps",
 )
 
 
@@ -103,32 +75,3 @@ def core_places(slice_of_pod: Topology | str) -> Mapping[str, Values]:
     if isinstance(slice_of_pod, str):
         return {}
     return {axis: slice_of_pod.place[:, i].astype(np.float64) for i, axis in enumerate(AXES)}
-
-
-def channel_links(pod: Pod, slice_of_pod: Topology | str) -> Mapping[str, Values]:
-    """The columns of the channels' links; none if the places are unknown."""
-    if isinstance(slice_of_pod, str):
-        return {}
-    source, target = (
-        np.array([getattr(channel, end) for channel in pod.channels], np.int64)
-        for end in ("source", "target")
-    )
-    ways = links(slice_of_pod, source, target)
-    rate = np.array([channel.bytes_per_s or np.nan for channel in pod.channels], np.float64)
-    fraction = rate / slice_of_pod.generation.link_bytes_per_s
-    return {
-        "link": ways.names(),
-        "hops": ways.hops,
-        "link_fraction": np.where(ways.hops == 1, fraction, np.nan),
-    }
-
-
-def channel_steps_table(pod: Pod, by_step: ChannelSteps) -> Table:
-    """One channel in each step."""
-    return CHANNEL_STEPS.fill(
-        {
-            "step": pod.step_names,
-            "latency_ps": by_step.latency_ps,
-            "send_delay_ps": by_step.send_delay_ps,
-        }
-    )

@@ -9,7 +9,7 @@ import numpy as np
 from tb_tpuprof.analysis.pod.collectives import GroupsFrom
 from tb_tpuprof.analysis.pod.host import WHOLE, PodHost, pod_host
 from tb_tpuprof.analysis.pod.join import Pod, join
-from tb_tpuprof.analysis.pod.link_times import channel_steps, link_times
+from tb_tpuprof.analysis.pod.link_times import channel_steps, link_times, times_in_step
 from tb_tpuprof.analysis.pod.parts import Part
 from tb_tpuprof.analysis.pod.process_groups import process_groups, sum_process_groups
 from tb_tpuprof.analysis.pod.stragglers import Straggler, stragglers
@@ -25,10 +25,15 @@ from tb_tpuprof.tools.core_names import core_name, unit_of
 from tb_tpuprof.tools.facts import framework_of
 from tb_tpuprof.tools.payload import Diagnostic, Payload, Scalar, Table
 from tb_tpuprof.tools.pod_viewer import declared
+from tb_tpuprof.tools.pod_viewer.channel_tables import (
+    CHANNEL_PARAMS,
+    CHANNEL_STEPS,
+    channel_steps_table,
+    channels_table,
+)
 from tb_tpuprof.tools.pod_viewer.sentences import apart_text, are_alike, verdict
 from tb_tpuprof.tools.pod_viewer.tables import (
     cells_table,
-    channels_table,
     collectives_table,
     cores_table,
     measures,
@@ -37,12 +42,7 @@ from tb_tpuprof.tools.pod_viewer.tables import (
     steps_table,
     stragglers_table,
 )
-from tb_tpuprof.tools.pod_viewer.topology_tables import (
-    CHANNEL_PARAMS,
-    CHANNEL_STEPS,
-    channel_steps_table,
-    topology_table,
-)
+from tb_tpuprof.tools.pod_viewer.topology_tables import topology_table
 from tb_tpuprof.tools.spec import Number, fill_scalars
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import limits_of, with_limits
@@ -96,6 +96,16 @@ def cells_view(session: Session, hosts: tuple[str, ...], params: Params) -> Payl
     if measure not in measures(pod):
         raise BadParameter("measure", measure, f"one of {', '.join(measures(pod))}")
     return Payload(TOOL.name, session.run, hosts, {"cells": cells_table(pod, measure)})
+
+
+def channels_view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
+    """The channels in one step, or their means, in the order of the page's table."""
+    pod, _, _ = _pod(session, hosts)
+    step, times = _step(pod, params), None
+    if step >= 0:
+        times = times_in_step(pod, step, session.map(link_times, pod.hosts))
+    tables = {"channels": channels_table(pod, topology(pod), step, times)}
+    return Payload(TOOL.name, session.run, hosts, tables)
 
 
 def channel_view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
@@ -312,6 +322,13 @@ TOOL = Tool(
             cells_view,
             declared.CELLS_PARAMS,
             (declared.CELLS,),
+        ),
+        Question(
+            "channels",
+            "The channels in one step",
+            channels_view,
+            declared.CORES_PARAMS,
+            (declared.CHANNELS,),
         ),
         Question(
             "channel",

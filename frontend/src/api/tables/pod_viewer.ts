@@ -265,6 +265,35 @@ export const POD_VIEWER = {
     scalars: {
     },
   },
+  channels: {
+    tables: {
+      channels: table(
+        'channels',
+        {
+          source: 'text',
+          target: 'text',
+          size_bytes: 'number',
+          send_delay_ps: 'number',
+          latency_ps: 'number',
+          bytes_per_s: 'number',
+          n_per_step: 'number',
+          ops: 'text',
+          channel_id: 'number',
+          send_op: 'text',
+          receive_op: 'text',
+          source_row: 'number',
+          target_row: 'number',
+        },
+        {
+          link: 'text',
+          hops: 'number',
+          link_fraction: 'number',
+        },
+      ),
+    },
+    scalars: {
+    },
+  },
   channel: {
     tables: {
       channel_steps: table(

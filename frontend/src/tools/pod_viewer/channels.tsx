@@ -1,21 +1,21 @@
-/** The channels of a pod as a table with bars of send delay and latency, and the card of the chosen one. */
+/**
+ * The channels of a pod as a table with bars of send delay and latency, the card of the chosen one, and its
+ * steps.
+ */
 import type { VNode } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
-import { fetchPayload, payloadUrl } from '../../api/client';
-import { readTable } from '../../api/declared';
 import { format, quantity } from '../../base/units';
 import { canOpen } from '../../state/catalog';
-import { useLoaded } from '../../state/payload';
 import { openTool } from '../../state/selection';
 import { Facts, Section } from '../../widgets/summary';
 import { PLAIN_VIEW, type TableData } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
 import { idleColumns, tableData, type ToolProps } from '../tool';
-import { CHANNEL_STEPS, chipNames, type ChannelRows, type Core, type Slice } from './model';
+import { ChannelSteps } from './channel_steps';
+import { chipNames, type ChannelRows, type Core, type Slice } from './model';
 
 const HIDDEN = ['source_row', 'target_row', 'ops', 'send_op', 'receive_op', 'hops', 'link_fraction'];
 const SLOWEST_FIRST = { column: 'latency_ps', descending: true };
-const BARS_PX = 46;
 const BAR_PX = 104;
 
 interface ChannelsProps extends ToolProps {
@@ -25,7 +25,7 @@ interface ChannelsProps extends ToolProps {
   /** Row of the chosen channel, -1 none. */
   chosen: number;
   steps: readonly string[];
-  /** -1: the mean of all. */
+  /** The step that `channels` are of, -1: the mean of all. */
   step: number;
 }
 
@@ -52,44 +52,6 @@ function Legend(): VNode {
 function placeText({ name, host, chip, chipId, place }: Core): string {
   if (!place) return name;
   return `chip ${chipId ?? chip} at (${place.join(', ')}), ${host}`;
-}
-
-/** The latency of the channel in each step; the chosen step stands out. */
-function LatencyBars({
-  latency,
-  steps,
-  step,
-}: {
-  latency: readonly (number | null)[];
-  steps: readonly string[];
-  step: number;
-}): VNode | null {
-  const longest = latency.reduce<number>((most, value) => Math.max(most, value ?? 0), 0);
-  if (latency.length < 2 || !longest) return null;
-  const width = 100 / latency.length;
-  return (
-    <figure class="pod-latency">
-      <svg viewBox={`0 0 100 ${BARS_PX}`} preserveAspectRatio="none" role="img" aria-label="Latency by step">
-        {latency.map((value, i) => {
-          const high = (BARS_PX * (value ?? 0)) / longest;
-          return (
-            <rect
-              key={i}
-              x={i * width + 0.08 * width}
-              y={BARS_PX - high}
-              width={0.84 * width}
-              height={high}
-              class={i === step ? 'chosen' : ''}
-              data-tip={`Step ${steps[i] ?? i}: ${format(value, 'ps')}`}
-            />
-          );
-        })}
-      </svg>
-      <figcaption>
-        <span>{steps[0]}</span> latency by step <span>{steps.at(-1)}</span>
-      </figcaption>
-    </figure>
-  );
 }
 
 function Operation({ name, host }: { name: string; host: string }): VNode {
@@ -135,42 +97,30 @@ function linkText(channels: ChannelRows, row: number, slice: Slice): string {
   return parts.join(', ');
 }
 
-/** The chosen channel: what it carries, between which chips, over which link, and how long in each step. */
+/** The chosen channel: what it carries, between which chips, over which link, and how long that takes. */
 function ChannelCard(props: ChannelsProps): VNode {
-  const { channels, cores, slice, chosen, steps, step, info, run, hosts } = props;
-  const query = { tool: info.name, question: 'channel', run, hosts, params: { channel: String(chosen) } };
-  const { data } = useLoaded(payloadUrl(query, 'json'), `${run}\nchannel ${chosen}`, (abort) =>
-    fetchPayload(query, 'json', abort),
-  );
-  const byStep = useMemo(() => (data ? readTable(data, CHANNEL_STEPS) : null), [data]);
-  const latencyByStep = useMemo(() => byStep?.column('latency_ps') ?? [], [byStep]);
+  const { channels, cores, slice, chosen, steps, step } = props;
   const [source, target] = (['source_row', 'target_row'] as const).map(
     (end) => cores[channels.number(end)(chosen) ?? -1],
   );
-  const ofStep = step >= 0 && byStep ? step : -1;
-  const [latency, delay] = (['latency_ps', 'send_delay_ps'] as const).map((name) =>
-    ofStep >= 0 ? (byStep?.number(name)(ofStep) ?? null) : channels.number(name)(chosen),
-  ) as [number | null, number | null];
-  const size = channels.number('size_bytes')(chosen);
-  const rate = size !== null && latency ? (size / latency) * 1e12 : null;
   const facts = [
     { name: 'From', value: source ? placeText(source) : channels.text('source')(chosen) },
     { name: 'To', value: target ? placeText(target) : channels.text('target')(chosen) },
     ...(slice ? [{ name: 'Link', value: linkText(channels, chosen, slice) }] : []),
     { name: channels.title('n_per_step'), value: format(channels.number('n_per_step')(chosen), 'count') },
   ];
+  const base = step >= 0 ? `step ${steps[step]}` : steps.length ? 'mean of all steps' : '';
   return (
     <aside class="pod-channel" aria-label="Channel">
       <h3>
-        {channelTitle(channels, chosen)}{' '}
-        <small>{ofStep >= 0 ? `step ${steps[ofStep]}` : steps.length ? 'mean of all steps' : ''}</small>
+        {channelTitle(channels, chosen)} <small>{base}</small>
       </h3>
       <Numbers
         numbers={[
-          ['Size', size, 'bytes'],
-          ['Latency', latency, 'ps'],
-          ['Bandwidth', rate, 'bytes_per_s'],
-          ['Send delay', delay, 'ps'],
+          ['Size', channels.number('size_bytes')(chosen), 'bytes'],
+          ['Latency', channels.number('latency_ps')(chosen), 'ps'],
+          ['Bandwidth', channels.number('bytes_per_s')(chosen), 'bytes_per_s'],
+          ['Send delay', channels.number('send_delay_ps')(chosen), 'ps'],
         ]}
       />
       <Facts facts={facts} />
@@ -180,7 +130,6 @@ function ChannelCard(props: ChannelsProps): VNode {
       <p class="pod-ops">
         Receive <Operation name={channels.text('receive_op')(chosen)} host={target?.host ?? ''} />
       </p>
-      <LatencyBars latency={latencyByStep} steps={steps} step={step} />
     </aside>
   );
 }
@@ -206,7 +155,7 @@ function shownData(channels: ChannelRows, cores: readonly Core[]): TableData {
 
 /** A click on a row chooses the channel: its card, and its link on the map. */
 export function Channels(props: ChannelsProps): VNode {
-  const { channels, cores, chosen, setParams } = props;
+  const { channels, cores, chosen, steps, setParams } = props;
   const data = useMemo(() => shownData(channels, cores), [channels, cores]);
   const [view, setView] = useState<typeof PLAIN_VIEW | null>(null);
   const shown = view ?? {
@@ -243,7 +192,12 @@ export function Channels(props: ChannelsProps): VNode {
           chosenRow={chosen}
         />
       </Section>
-      {chosen >= 0 && <ChannelCard key={chosen} {...props} />}
+      {chosen >= 0 && <ChannelCard {...props} />}
+      {chosen >= 0 && steps.length > 1 && (
+        <div class="pod-channel-steps">
+          <ChannelSteps {...props} title={`${channelTitle(channels, chosen)} by step`} channel={chosen} />
+        </div>
+      )}
     </div>
   );
 }

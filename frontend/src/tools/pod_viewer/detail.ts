@@ -1,16 +1,16 @@
-/** What depends on the step or the measure, requested separately from the page. */
+/** What depends on the step, the measure or the channel, requested separately from the page. */
 import { fetchPayload, payloadUrl } from '../../api/client';
 import type { Payload } from '../../api/types';
 import { useLoaded, type Loaded } from '../../state/payload';
 import type { ToolProps } from '../tool';
 
 /**
- * The payload that depends on the step (the cores) or on the measure (the cells), requested separately and
- * kept while the next one loads; null: none yet.
+ * The payload that depends on the step (the cores, all channels), on the measure (the cells) or on the channel
+ * (its steps), requested separately and kept while the next one loads; null: none yet.
  */
 export function useDetail(
-  { info, run, hosts }: ToolProps,
-  question: 'cores' | 'cells',
+  { info, run, hosts }: Pick<ToolProps, 'info' | 'run' | 'hosts'>,
+  question: 'cores' | 'cells' | 'channels' | 'channel',
   params: Record<string, string> | null,
   format: 'json' | 'columns',
   keepKey: string,

@@ -12,6 +12,7 @@ import { useDetail } from './detail';
 import {
   CELLS,
   coresOf,
+  linkLoads,
   linksOf,
   peersOf,
   rangeOf,
@@ -34,6 +35,8 @@ const FEW_CORES = 64;
 interface MapPageProps extends ToolProps {
   pod: Pod;
   cores: CoreRows;
+  /** In the step of the link, or their means. */
+  channels: ChannelRows;
   slice: Slice | null;
   steps: readonly string[];
   groups: string;
@@ -64,12 +67,10 @@ interface MeasureChoice {
   token: string;
 }
 
-/** Computed from the channels, not asked for: it has no value by step. */
-const SEND_DELAY: MeasureChoice = {
-  name: 'send_delay',
-  title: 'Send delay (mean of all steps)',
-  token: '--c-input',
-};
+/** Computed from the channels, not asked for. */
+const SEND_DELAY: MeasureChoice = { name: 'send_delay', title: 'Send delay', token: '--c-input' };
+/** The color of the link with the longest latency. */
+const LINK_TOKEN = '--c-collective';
 
 function measuresOf(parts: PartRows, channels: ChannelRows, total: string): MeasureChoice[] {
   const totals = [
@@ -87,7 +88,10 @@ function measuresOf(parts: PartRows, channels: ChannelRows, total: string): Meas
   ];
 }
 
-/** The measure of every core in every step; of channels one value per core. Calls `onDrawn` once drawn. */
+/**
+ * The measure of every core in every step; of channels one value per core, in the step of the link. Calls
+ * `onDrawn` once drawn.
+ */
 function useCells(
   props: MapPageProps,
   channels: ChannelRows,
@@ -103,7 +107,7 @@ function useCells(
   return useMemo(() => {
     if (isOfChannels) return sendDelays(channels, nCores);
     return data ? readTable(data, CELLS).numbers('value_ps') : [];
-  }, [data, isOfChannels]);
+  }, [data, isOfChannels, isOfChannels && channels]);
 }
 
 function Controls({
@@ -177,6 +181,17 @@ function Scale({
   );
 }
 
+/** The colors of the links. */
+function LinkScale({ range }: { range: readonly [number, number] }): VNode {
+  return (
+    <div class="pod-scale" data-tip="Of the channels over a link, the longest latency, in the step chosen">
+      Link latency {format(range[0], 'ps')}{' '}
+      <span style={{ background: `linear-gradient(to right, var(--line-strong), var(${LINK_TOKEN}))` }} />{' '}
+      {format(range[1], 'ps')}
+    </div>
+  );
+}
+
 /** What the map shows, and where the places of the chips are from. */
 function mapNote({ topology }: Pod, measure: string): string {
   const place = topology?.length
@@ -187,10 +202,10 @@ function mapNote({ topology }: Pod, measure: string): string {
 
 /** The parts that follow the slider and the pointer; everything else on the page follows the link. */
 export function PodMap(props: MapPageProps): VNode {
-  const { pod, params, setParams, steps, slice } = props;
+  const { pod, params, setParams, steps, slice, channels } = props;
   const [step, setStep] = useStep(props, steps.length);
-  const { parts, channels } = pod;
-  const measures = useMemo(() => measuresOf(parts, channels, pod.cores.title('total_ps')), [pod]);
+  const { parts } = pod;
+  const measures = useMemo(() => measuresOf(parts, pod.channels, pod.cores.title('total_ps')), [pod]);
   const measure = measures.find(({ name }) => name === params['measure']) ?? (measures[0] as MeasureChoice);
   const cores = useMemo(() => coresOf(pod.cores), [pod]);
   const cells = useCells(props, channels, cores.length, measure);
@@ -201,6 +216,7 @@ export function PodMap(props: MapPageProps): VNode {
   const range = useMemo(() => rangeOf(cells), [cells]);
   const shared = useMemo(() => sharedBy(cells), [cells]);
   const links = useMemo(() => linksOf(channels), [channels]);
+  const loads = useMemo(() => (slice ? linkLoads(channels, cores) : null), [channels, cores, slice]);
   const channel = links[stepOf(params['channel'], links.length)] ?? null;
   const [pointed, setPointed] = useState(-1);
   const point = useFramed(setPointed);
@@ -248,8 +264,9 @@ export function PodMap(props: MapPageProps): VNode {
         <div>
           <Topology
             label={`${measure.title} of ${plural(cores.length, 'core')}: ${extent}`}
-            {...{ cores, values, range, links, slice, channel, focus, peers }}
+            {...{ cores, values, range, links, loads, slice, channel, focus, peers }}
             token={measure.token}
+            linkToken={LINK_TOKEN}
             onPoint={point}
             onPick={(core) =>
               setParams({ core: core < 0 || core === picked ? undefined : String(core) }, 'replace')
@@ -261,6 +278,7 @@ export function PodMap(props: MapPageProps): VNode {
             extent={extent}
             strongest={`color-mix(in srgb, var(${measure.token}) ${slice ? 75 : 100}%, var(--hover))`}
           />
+          {loads && <LinkScale range={loads.range} />}
         </div>
         <aside class={cores.length > FEW_CORES ? 'pod-card large' : 'pod-card'} aria-label="Core">
           {card}

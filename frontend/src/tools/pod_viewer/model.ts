@@ -239,6 +239,34 @@ export function linksOf(channels: ChannelRows): Link[] {
   }));
 }
 
+/** A link of the slice that channels use directly, and the longest latency among them. */
+export interface Load extends Link {
+  latencyPs: number;
+}
+
+/**
+ * The links between neighboring chips, each once whatever its direction, with the longest latency of its
+ * channels, and their range; null: no channel between neighbors has a latency.
+ */
+export function linkLoads(
+  channels: ChannelRows,
+  cores: readonly Core[],
+): { links: Load[]; range: [number, number] } | null {
+  if (!channels.has('hops')) return null;
+  const [hops, latency] = [channels.number('hops'), channels.number('latency_ps')];
+  const loads = new Map<string, Load>();
+  for (const link of linksOf(channels)) {
+    const [from, to] = [cores[link.source]?.place, cores[link.target]?.place];
+    const latencyPs = latency(link.row);
+    if (!from || !to || hops(link.row) !== 1 || latencyPs === null) continue;
+    const key = [from.join(','), to.join(',')].sort().join(' ');
+    const former = loads.get(key);
+    if (!former || former.latencyPs < latencyPs) loads.set(key, { ...link, latencyPs });
+  }
+  const links = [...loads.values()];
+  return links.length ? { links, range: rangeOf(links.map(({ latencyPs }) => latencyPs)) } : null;
+}
+
 /**
  * `chip 39` by the core's name; of a chip with several cores `chip 39, core 1`. null: the chips' places or
  * numbers are unknown.

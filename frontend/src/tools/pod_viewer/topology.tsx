@@ -7,9 +7,9 @@ import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { rgbOf, tokenColor } from '../../base/color';
 import { isDark } from '../../base/theme';
 import { useWidth } from '../../widgets/size';
-import { coreAt, layoutOf, type Core, type Link, type Slice } from './model';
+import { coreAt, layoutOf, type Core, type Link, type Load, type Slice } from './model';
 import { cellRects, MARGIN_PX, paintCells, ramp, type Placed } from './pixels';
-import { drawAround, drawNames, drawPath, drawRoute } from './torus_drawing';
+import { drawAround, drawLoads, drawNames, drawPath, drawRoute } from './torus_drawing';
 import { MOST_CELL_PX, torusLayout } from './torus';
 
 const MAX_HEIGHT_PX = 420;
@@ -26,6 +26,9 @@ export interface MapProps {
   range: readonly [number, number];
   token: string;
   links: readonly Link[];
+  /** The links of the slice by the latency of their channels, and the color of the longest; null: none. */
+  loads: { links: readonly Load[]; range: readonly [number, number] } | null;
+  linkToken: string;
   /** null: the places are unknown, and the hosts are drawn as blocks in a grid. */
   slice: Slice | null;
   /** The channel that is drawn as a route; null: none. */
@@ -136,7 +139,7 @@ export function Topology(props: MapProps): VNode {
   ];
   const picture = useRef<Picture | null>(null);
   const width = useWidth(box);
-  const { values, range, token, focus, peers, links, slice, channel } = props;
+  const { values, range, token, focus, peers, links, loads, slice, channel } = props;
   const layout = useMemo(
     () => (width ? placed(props.cores, slice, width) : null),
     [props.cores, slice, width],
@@ -144,9 +147,13 @@ export function Topology(props: MapProps): VNode {
   // Before the browser's own work of the frame: drawing later would cost a second frame.
   useLayoutEffect(() => {
     picture.current = layout && framed(cells.current, layout);
-    const above = layout && cleared(names.current, layout);
-    if (above) drawNames(above, layout, props.cores);
   }, [layout, isDark.value]);
+  useLayoutEffect(() => {
+    const above = layout && cleared(names.current, layout);
+    if (!above) return;
+    if (loads && slice) drawLoads(above, layout, slice, props.cores, loads, props.linkToken);
+    drawNames(above, layout, props.cores);
+  }, [layout, loads, isDark.value]);
   useLayoutEffect(() => {
     const { context, image, pixels, rects } = picture.current ?? {};
     if (!context || !image || !pixels || !rects) return;

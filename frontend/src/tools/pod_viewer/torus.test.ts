@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { readTable } from '../../api/declared';
 import { payloadOf, tableFor } from '../testing';
-import { chipNames, coreAt, sendDelays, TABLES, type Core, type Slice } from './model';
-import { NAMED_FROM_PX, routeOf, shortNames, torusLayout, wayOf } from './torus';
+import { chipNames, coreAt, linkLoads, sendDelays, TABLES, type Core, type Slice } from './model';
+import { linkLines, NAMED_FROM_PX, routeOf, shortNames, torusLayout, wayOf } from './torus';
 
 const CUBE: Slice = {
   shape: '4 × 4 × 4 torus',
@@ -174,4 +174,54 @@ it('means the send delays of what a core sends', () => {
   });
   const rows = readTable(payloadOf({ tables: { channels } }), TABLES.channels);
   expect([...sendDelays(rows, 3)]).toEqual([17.5, 7, 0]);
+});
+
+describe('the links by latency', () => {
+  const loadsOf = (
+    cells: Partial<Record<'source_row' | 'target_row' | 'latency_ps' | 'hops', (number | null)[]>>,
+  ) => {
+    const channels = tableFor(TABLES.channels, cells);
+    return linkLoads(readTable(payloadOf({ tables: { channels } }), TABLES.channels), chipsOf(CUBE));
+  };
+
+  it('have the longest latency of both directions, and only neighbors count', () => {
+    const loads = loadsOf({
+      source_row: [0, 1, 3, 0, 5],
+      target_row: [1, 0, 0, 2, 6],
+      latency_ps: [10, 30, 20, 99, null],
+      hops: [1, 1, 1, 2, 1],
+    });
+    expect(
+      loads?.links.map(({ source, target, row, latencyPs }) => [source, target, row, latencyPs]),
+    ).toEqual([
+      [1, 0, 1, 30],
+      [3, 0, 2, 20],
+    ]);
+    expect(loads?.range).toEqual([20, 30]);
+  });
+
+  it('are none without places, hops or latencies', () => {
+    expect(loadsOf({ source_row: [0], target_row: [1], latency_ps: [10] })).toBeNull();
+    expect(loadsOf({ source_row: [0], target_row: [1], latency_ps: [null], hops: [1] })).toBeNull();
+    expect(loadsOf({ source_row: [0], target_row: [99], latency_ps: [5], hops: [1] })).toBeNull();
+  });
+
+  it('are a line within a plane, two stubs over the end of a ring, nothing to another plane', () => {
+    const { torus } = torusLayout(chipsOf(CUBE), CUBE, 1200, 620);
+    if (!torus) throw new Error('no torus');
+    const [[x1, y1], [x0, y0]] = [torus.at([1, 0, 0]), torus.at([0, 0, 0])];
+    expect(linkLines(torus, CUBE, [1, 0, 0], [0, 0, 0])).toEqual([
+      [
+        [x1, y1 + 0.5],
+        [x0 + 1, y0 + 0.5],
+      ],
+    ]);
+    const wrap = linkLines(torus, CUBE, [3, 1, 2], [0, 1, 2]);
+    const [[x3, y3], [xFirst]] = [torus.at([3, 1, 2]), torus.at([0, 1, 2])];
+    expect(wrap.map(([from]) => from)[0]).toEqual([x3 + 1, y3 + 0.5]);
+    expect(wrap.map(([, to]) => to)[1]).toEqual([xFirst, y3 + 0.5]);
+    expect(linkLines(torus, CUBE, [0, 0, 0], [0, 0, 1])).toEqual([]);
+    expect(linkLines(torus, CUBE, [0, 0, 0], [1, 1, 0])).toEqual([]);
+    expect(linkLines(torus, CUBE, [0, 0, 0], [0, 0, 0])).toEqual([]);
+  });
 });

@@ -350,3 +350,28 @@ export function routeOf(torus: Torus, slice: Slice, from: readonly number[], to:
     isGuess: false,
   };
 }
+
+type Point = [number, number];
+
+/**
+ * The lines that stand for a link between neighbors: within a plane the line between the chips, of a wrap link
+ * its two stubs, none to another plane.
+ */
+export function linkLines(
+  torus: Torus,
+  slice: Slice,
+  from: readonly number[],
+  to: readonly number[],
+): [Point, Point][] {
+  const { steps, isWrapped, hops } = wayOf(slice, from, to);
+  if (hops !== 1 || steps[2]) return [];
+  const { points } = routeOf(torus, slice, from, to);
+  const [first, second, before, last] = [points[0], points[1], points.at(-2), points.at(-1)] as Point[];
+  if (!first || !second || !before || !last) return [];
+  return isWrapped.some(Boolean)
+    ? [
+        [first, second],
+        [before, last],
+      ]
+    : [[first, last]];
+}

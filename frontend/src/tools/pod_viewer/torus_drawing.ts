@@ -1,12 +1,13 @@
 /** Draws what is around the cells of a slice: links, hosts, places, names, and the route of a channel. */
-import { tokenColor } from '../../base/color';
-import type { Core, Link, Slice } from './model';
+import { rgbOf, tokenColor } from '../../base/color';
+import { shareOf, type Core, type Link, type Load, type Slice } from './model';
 import { MARGIN_PX, type Placed } from './pixels';
-import { NAMED_FROM_PX, routeOf, shortNames } from './torus';
+import { linkLines, NAMED_FROM_PX, routeOf, shortNames } from './torus';
 
 const FONT = 'system-ui, sans-serif';
 const LABEL_PX = 10.5;
 const ARROW_PX = 7;
+const LOAD_PX = 3;
 
 function onPage(layout: Placed, [x, y]: readonly [number, number]): [number, number] {
   return [MARGIN_PX + x * layout.cell, MARGIN_PX + y * layout.cell];
@@ -43,6 +44,35 @@ export function drawAround(context: CanvasRenderingContext2D, layout: Placed): v
     context.fillStyle = tokenColor(isStrong ? '--text' : '--muted');
     context.textAlign = align;
     context.fillText(text, ...onPage(layout, [x, y]));
+  }
+}
+
+/** The links between chips in colors from the plain links' to that of the token, by latency. */
+export function drawLoads(
+  context: CanvasRenderingContext2D,
+  layout: Placed,
+  slice: Slice,
+  cores: readonly Core[],
+  { links, range }: { links: readonly Load[]; range: readonly [number, number] },
+  token: string,
+): void {
+  const { torus } = layout;
+  if (!torus) return;
+  const [low, high] = [rgbOf(tokenColor('--line-strong')), rgbOf(tokenColor(token))];
+  context.lineWidth = LOAD_PX;
+  context.setLineDash([]);
+  for (const { source, target, latencyPs } of links) {
+    const [from, to] = [cores[source]?.place, cores[target]?.place];
+    if (!from || !to) continue;
+    const share = shareOf(latencyPs, range);
+    const color = low.map((channel, i) => Math.round(255 * (channel + ((high[i] ?? 0) - channel) * share)));
+    context.strokeStyle = `rgb(${color.join(' ')})`;
+    context.beginPath();
+    for (const [start, end] of linkLines(torus, slice, from, to)) {
+      context.moveTo(...onPage(layout, start));
+      context.lineTo(...onPage(layout, end));
+    }
+    context.stroke();
   }
 }
 

@@ -27,6 +27,7 @@ import {
   stepOf,
   SCALARS,
   TABLES,
+  type ChannelRows,
   type CoreRows,
   type PartRows,
   type Pod,
@@ -163,15 +164,20 @@ function Rest({
   isOne,
   slice,
   names,
+  channels,
+  step,
   ...props
 }: PartProps & {
   cores: CoreRows;
+  channels: ChannelRows;
+  /** The step that the channels are of, -1: the mean of all. */
+  step: number;
   chosen: number;
   isOne: boolean;
   slice: Slice | null;
   names: readonly string[];
 }): VNode {
-  const { parts, steps, collectives, channels, processGroups } = pod;
+  const { parts, steps, collectives, processGroups } = pod;
   const places = useMemo(() => coresOf(pod.cores), [pod]);
 
   const layers = useMemo(() => parts.all(), [parts]);
@@ -188,7 +194,7 @@ function Rest({
             slice={slice}
             chosen={stepOf(params['channel'], channels.length)}
             steps={names}
-            step={stepOf(params['step'], names.length)}
+            step={step}
           />
         </div>
       )}
@@ -246,6 +252,15 @@ function Rest({
   );
 }
 
+/** The channels in the step of the link, or until they are loaded their means, and the step that they are of. */
+function useChannels(props: ToolProps, pod: Pod, step: number): [ChannelRows, number] {
+  const params = step < 0 || !pod.channels.length ? null : { step: String(step) };
+  const { data } = useDetail(props, 'channels', params, 'columns', 'channels');
+  const detail = params && data;
+  const rows = useMemo(() => (detail ? readTable(detail, TABLES.channels) : pod.channels), [detail, pod]);
+  return [rows, detail ? step : -1];
+}
+
 export function PodViewerView(props: ViewProps): VNode {
   const { payload, params } = props;
   const pod = useMemo(() => podOf(payload), [payload]);
@@ -257,6 +272,7 @@ export function PodViewerView(props: ViewProps): VNode {
   const detail = linked < 0 ? null : data;
   const [isDrawn, setDrawn] = useState(false);
   const cores = useMemo(() => (detail ? readTable(detail, TABLES.cores) : pod.cores), [detail, pod]);
+  const [channels, ofStep] = useChannels(props, pod, linked);
   const chosen = stepOf(params['collective'], collectives.length);
   const groups = chosen >= 0 ? collectives.text('groups')(chosen) : '';
   const isAlike = readScalar(payload, SCALARS.is_alike)?.value === true;
@@ -271,6 +287,7 @@ export function PodViewerView(props: ViewProps): VNode {
           {...props}
           pod={pod}
           cores={cores}
+          channels={channels}
           slice={slice}
           steps={names}
           groups={groups}
@@ -279,7 +296,7 @@ export function PodViewerView(props: ViewProps): VNode {
       )}
       {isOne && <OneForAll pod={pod} cores={cores} step={names[linked]} />}
       {(isDrawn || isOne) && (
-        <Rest {...props} pod={pod} cores={cores} chosen={chosen} isOne={isOne} slice={slice} names={names} />
+        <Rest {...props} {...{ pod, cores, channels, chosen, isOne, slice, names }} step={ofStep} />
       )}
     </>
   );

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.device_wording import most
 from tb_tpuprof.analysis.diagnosis.finding import Culprit, Finding
-from tb_tpuprof.analysis.diagnosis.records import HostEvidence
+from tb_tpuprof.analysis.diagnosis.records import HostEvidence, Part
 from tb_tpuprof.analysis.diagnosis.rule import Rule
 from tb_tpuprof.analysis.diagnosis.wording import Fix, fix_for, shown, time_and_share, total
 from tb_tpuprof.analysis.events.frameworks import JAX, PYTORCH
@@ -32,19 +32,11 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
     if not exposed:
         return
     time = total(exposed)
-    named = next((part.culprit for part in exposed if part.culprit.name), Culprit())
+    where, named = _most_of_it(evidence, exposed)
     fix = fix_for(FIXES, evidence)
-    where = f" (mostly `{named.name}`)" if named.name else ""
-    exchanges = evidence.device.exchanges if evidence.device else ()
-    if exchanges:
-        named = Culprit("operation", exchanges[0].kind)
-        where = f", {format_fraction(exchanges[0].share)} of it in {exchanges[0].title}"
-    elif evidence.device and not named.name and evidence.device.collectives.top:
-        named = Culprit("operation", evidence.device.collectives.top)
-        where = most(evidence.device.collectives)
     yield Finding(
         Cause.COMMUNICATION,
-        f"Each step spends {time_and_share(evidence, time)} in collectives while nothing computes{where}.",
+        sentence(time_and_share(evidence, time), where),
         time,
         evidence.share(time),
         "The devices exchange data, or wait for the slowest of them to join.",
@@ -55,6 +47,29 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         evidence=shown(evidence, exposed, "The longest collective"),
         confidence="medium",
     )
+
+
+def sentence(amount: str, where: str) -> str:
+    """`Each step spends 2.10 ms (17.0%) in collectives while nothing computes …`"""
+    return f"Each step spends {amount} in collectives while nothing computes{where}."
+
+
+def where_most(evidence: HostEvidence) -> str:
+    """The collective that takes most of a host's exposed time, as the end of a sentence; empty if unknown."""
+    return _most_of_it(evidence, [part for part in evidence.parts if part.cause == Cause.COMMUNICATION])[0]
+
+
+def _most_of_it(evidence: HostEvidence, exposed: Sequence[Part]) -> tuple[str, Culprit]:
+    """The longest collective as the end of a sentence, and as the culprit."""
+    exchanges = evidence.device.exchanges if evidence.device else ()
+    if exchanges:
+        named = Culprit("operation", exchanges[0].kind)
+        return f", {format_fraction(exchanges[0].share)} of it in {exchanges[0].title}", named
+    named = next((part.culprit for part in exposed if part.culprit.name), Culprit())
+    if evidence.device and not named.name and evidence.device.collectives.top:
+        named = Culprit("operation", evidence.device.collectives.top)
+        return most(evidence.device.collectives), named
+    return f" (mostly `{named.name}`)" if named.name else "", named
 
 
 RULE = Rule(Cause.COMMUNICATION, find)

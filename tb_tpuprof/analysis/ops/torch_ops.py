@@ -144,7 +144,19 @@ def _work(work: KernelWork, op: Int64s, n: int) -> Work:
     space[0] = np.nan_to_num(n_bytes)
     knows_flops, knows_bytes = np.isfinite(flops), np.isfinite(n_bytes)
     known = np.nan_to_num(flops)
-    return Work(known, known, space[0].copy(), space, knows_flops, knows_bytes, np.nan_to_num(roof_flops))
+    excess = np.zeros((1 + len(SPACES), n))
+    for largest, values in zip(excess, (work.flops_excess, work.bytes_excess), strict=False):
+        np.maximum.at(largest, op[: len(work)], values)
+    return Work(
+        known,
+        known,
+        space[0].copy(),
+        space,
+        knows_flops,
+        knows_bytes,
+        np.nan_to_num(roof_flops),
+        excess if excess.any() else excess[:, :0],
+    )
 
 
 def _record(trace: Trace, labels: list[_Label], op: Int64s, time_ps: Int64s, work: Work) -> HloOps:

@@ -290,7 +290,7 @@ CHANNELS = TableSpec(
             "Bandwidth compared with the peak rate of one link in one direction",
             is_optional=True,
             formula="bandwidth ÷ rate of a link",
-            unknown="the cores are not neighbors, or the size is unknown",
+            unknown="the cores are not neighbors, the size is unknown, or more than one link carried the data",
         ),
         text("send_op", "Send", "The operation that sends"),
         text("receive_op", "Receive", "The operation that ends the receive"),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from tb_tpuprof.analysis.device.attainable import share_of_peak
 from tb_tpuprof.analysis.pod.join import Pod
 from tb_tpuprof.analysis.pod.link_times import ChannelSteps
 from tb_tpuprof.analysis.pod.topology import AXES, Topology, links
@@ -115,7 +116,7 @@ def channel_links(pod: Pod, slice_of_pod: Topology | str) -> Mapping[str, Values
     )
     ways = links(slice_of_pod, source, target)
     rate = np.array([channel.bytes_per_s or np.nan for channel in pod.channels], np.float64)
-    fraction = rate / slice_of_pod.generation.link_bytes_per_s
+    fraction = share_of_peak(rate, slice_of_pod.generation.link_bytes_per_s)
     return {
         "link": ways.names(),
         "hops": ways.hops,

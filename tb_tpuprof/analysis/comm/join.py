@@ -189,6 +189,7 @@ def _ops(used: Sequence[tuple[CommHost, slice]], pod: Pod, n_device_steps: int) 
     row_of = dict(_transfer_rows(pod))
     keys: dict[object, int] = {}
     found: list[tuple[CommOp, Collective | None]] = []
+    sizes: list[_Size] = []
     sums: list[Int64s] = []
     for part, rows in used:
         local = np.zeros(len(part.ops), np.int64)
@@ -199,17 +200,39 @@ def _ops(used: Sequence[tuple[CommHost, slice]], pod: Pod, n_device_steps: int) 
             if key not in keys:
                 keys[key] = len(found)
                 found.append((op, pod.collectives[row] if row >= 0 else None))
+                sizes.append(_Size())
             local[code] = keys[key]
+            sizes[keys[key]].add(op.size_bytes, int(part.n_runs[code].sum()))
         sums.append(_sums(part, rows, local, len(found)))
     total = np.zeros((len(found), 8))
     for each in sums:
         total[: len(each)] += each
     result = [
-        _times(op, collective, values, n_device_steps)
-        for (op, collective), values in zip(found, total.tolist(), strict=True)
+        _times(replace(op, size_bytes=size.mean), collective, values, n_device_steps)
+        for (op, collective), size, values in zip(found, sizes, total.tolist(), strict=True)
         if any(values[:3])
     ]
     return tuple(sorted(result, key=lambda one: (-one.exposed_ps, -one.hidden_ps, one.op.name)))
+
+
+@dataclass
+class _Size:
+    """Bytes of an operation's runs on all hosts."""
+
+    n_bytes: int = 0
+    n_runs: int = 0
+    is_known: bool = True
+
+    def add(self, size_bytes: int, n_runs: int) -> None:
+        """A host's runs and their mean size, 0 if it is unknown."""
+        self.n_bytes += size_bytes * n_runs
+        self.n_runs += n_runs
+        self.is_known &= size_bytes > 0 or not n_runs
+
+    @property
+    def mean(self) -> int:
+        """Bytes of a run, 0 if they are unknown for any."""
+        return round(self.n_bytes / self.n_runs) if self.is_known and self.n_runs else 0
 
 
 def _transfer_rows(pod: Pod) -> Iterator[tuple[str, int]]:

@@ -62,6 +62,7 @@ KINETO_ARGUMENTS = (
     "Device Id",
     "Device Type",
     "Bytes",
+    "bytes",
     "Addr",
     "Collective name",
     "In msg nelems",

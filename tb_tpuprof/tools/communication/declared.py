@@ -48,7 +48,8 @@ OPS = TableSpec(
             "size_bytes",
             "Size",
             "bytes",
-            "The result on one device; PyTorch: the larger of a rank's input and output; of a copy, its data",
+            "The result on one device; PyTorch: the larger of a rank's input and output; of a GPU's copies, "
+            "the mean of what they move",
             unknown="neither the program nor the file states the size",
         ),
         number(

@@ -125,11 +125,15 @@ def _of_others(trace: Trace, rows: Rows) -> tuple[list[_Label], Int64s, Int64s]:
 
 
 def _label(operation: str, collective: str, kernel: str) -> _Label:
-    """The label of a kernel of a graph, of a collective, or of a kernel without an operator."""
+    """The label of a kernel of a graph, of a collective, or of a kernel without an operator. A kernel of a
+    graph may have the operator that put it there.
+    """
     if is_graph_launch(operation):
         return _Label(operation, GRAPH, operation)
     if collective:
         return _Label(operation or short_name(kernel), collective, operation)
+    if operation:
+        return _Label(operation, category_of(operation), operation)
     return _Label(short_name(kernel), NO_OPERATOR, "")
 
 

@@ -126,7 +126,9 @@ def stats_of(
     )
     external = np.maximum(_numbers(raw, "External id", slices), _numbers(raw, "external id", slices))
     roles = _roles(raw, slices, slice_role, steps)
-    operation = operations(raw, slices, line, roles, (external, np.where(has_launch, correlation, -1)))
+    graph, node = (_numbers(raw, name, slices) for name in ("graph id", "graph node id"))
+    ids = (external, np.where(has_launch, correlation, -1), graph, node)
+    operation = operations(raw, slices, line, roles, ids)
     stats = [
         _stat("correlation_id", schema.INT, has_launch, correlation),
         _stat("tf_op", schema.TEXT, operation.name >= 0, operation.name),

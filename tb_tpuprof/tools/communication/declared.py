@@ -10,7 +10,9 @@ from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, number, text
 from tb_tpuprof.tools.tiles import Tile, tiles
 
 _MEAN = "mean per step and device"
-_NO_SIZE = "neither the program nor the file states the size, or the group"
+_NO_SIZE = (
+    "neither the program nor the file states the size or the group, or they give more than the links carry"
+)
 _ALONE = "a copy involves one device, or only one participant was captured"
 EXPOSED_TEXT = "Time in which data moves and nothing computes on the device"
 HIDDEN_TEXT = "Time in which data moves while the device computes"

@@ -80,7 +80,9 @@ def trace(device: str = "NVIDIA H100 80GB HBM3") -> Trace:
 def test_sizes_of_starts_are_those_of_their_results() -> None:
     module = trace().programs.module(0)
     assert module is not None
-    sizes = {name: result_bytes(module, module.find(name)) for name in ("all-reduce-start.3", "all-gather-start.4")}
+    sizes = {
+        name: result_bytes(module, module.find(name)) for name in ("all-reduce-start.3", "all-gather-start.4")
+    }
     assert sizes == {"all-reduce-start.3": 4 * 1024, "all-gather-start.4": 4 * 1024}
     assert result_bytes(module, module.find("reduce-scatter.11")) == 4 * 512
 
@@ -128,7 +130,8 @@ def test_nothing_is_faster_than_the_links(kind: str, allowed: float) -> None:
 
     below, above = made(450e9 * allowed * 1.04, 450e9), made(450e9 * allowed * 1.06, 450e9)
     assert below.algorithm_bytes_per_s == pytest.approx(450e9 * allowed * 1.04)
-    assert below.bus_bytes_per_s is not None and below.remark == ""
+    assert below.bus_bytes_per_s is not None
+    assert below.remark == ""
     assert (above.algorithm_bytes_per_s, above.bus_bytes_per_s) == (None, None)
     assert "more than the GPU's links carry" in above.remark
     assert made(450e9 * allowed * 9, 0.0).algorithm_bytes_per_s == pytest.approx(450e9 * allowed * 9)

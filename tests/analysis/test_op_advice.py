@@ -96,17 +96,18 @@ def test_notices_of_operations_above_a_peak() -> None:
     (several,) = excess_notices([excess(name, "Compute") for name in "abcde"], PEAKS)
     part = "runs for 2.00 µs, but its counted FLOPs take at least 3.00 µs at peak compute (1.00 TFLOP/s)"
     assert (
-        several.message
-        == "For 5 operations more work was counted than the device can do in their time:"
+        several.message == "For 5 operations more work was counted than the device can do in their time:"
         f" `a` {part}; `b` {part}; `c` {part}; and 2 more. Their utilization is unknown and is not included"
         " in sums. Likely reason: fewer FLOPs ran than were counted (Winograd convolutions, masked"
         " attention), or the peak is too low (source: a sheet)."
     )
     (three,) = excess_notices([excess(name) for name in "abc"], PEAKS)
-    assert " more;" not in three.message and "and 1 more" not in three.message
+    assert " more;" not in three.message
+    assert "and 1 more" not in three.message
     (worst,) = excess_notices([excess("a"), excess("a", factor=2.5), excess("b", factor=2)], PEAKS)
     assert worst.message.index("`a` runs for 2.00 µs") < worst.message.index("`b` runs")
-    assert "take at least 5.00 µs" in worst.message and "For 2 operations" in worst.message
+    assert "take at least 5.00 µs" in worst.message
+    assert "For 2 operations" in worst.message
     short, long = (
         excess_notices([excess("f", time_ps=time)], PEAKS)[0].message for time in (999_999, 1_000_000)
     )

@@ -58,7 +58,8 @@ def test_gpus(row: list[str]) -> None:
 @pytest.mark.parametrize("row", TPUS, ids=[row[0] for row in TPUS])
 def test_tpus(row: list[str]) -> None:
     sheet, generation = data_sheet(row[0]), generation_of(row[0])
-    assert sheet is not None and generation is not None
+    assert sheet is not None
+    assert generation is not None
     assert sheet.flops_per_s / 1e12 == pytest.approx(number(row[1]), rel=1e-6)
     assert sheet.hbm_bytes_per_s / 1e9 == pytest.approx(number(row[2]), rel=1e-6)
     assert generation.link_bytes_per_s / 1e9 == number(row[3])

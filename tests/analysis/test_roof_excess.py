@@ -74,7 +74,11 @@ def shares(payload: Payload) -> list[float]:
         if column.unit == "fraction"
         for value in column.values.tolist()
     ]
-    values += [float(scalar.value) for scalar in payload.scalars.values() if scalar.unit == "fraction" and scalar.value is not None]
+    values += [
+        float(scalar.value)
+        for scalar in payload.scalars.values()
+        if scalar.unit == "fraction" and scalar.value is not None
+    ]
     return [value for value in values if not math.isnan(value)]
 
 
@@ -123,7 +127,9 @@ def test_sums_leave_the_amounts_out() -> None:
     assert possible.hbm_bytes == 4_000 + 10_400 + 520 + 3_000
     assert impossible.flops == 100 + 5_000_000
     assert impossible.hbm_bytes == 4_000 + 3_000
-    rows = cells(op_profile.TOOL.run(session(IMPOSSIBLE), None, {"group_by": "category", "idle": False}), "nodes")
+    rows = cells(
+        op_profile.TOOL.run(session(IMPOSSIBLE), None, {"group_by": "category", "idle": False}), "nodes"
+    )
     assert rows["flops"][0] == 100 + 5_000_000
     assert math.isnan(rows["wasted_ps"][rows["name"].index("dot.1")])
 
@@ -135,7 +141,11 @@ def test_of_several_hosts_one_suffices() -> None:
     assert merged.work.is_miscounted.tolist() == [True, True, True, False]
     assert not merged.work.knows_flops[row]
     assert merged.work.space_bytes[0][row] == 3 * 4_000
-    found = [excess for part in (POSSIBLE, IMPOSSIBLE, IMPOSSIBLE) for excess in roof_excesses(session(part).trace("worker-0"))]
+    found = [
+        excess
+        for part in (POSSIBLE, IMPOSSIBLE, IMPOSSIBLE)
+        for excess in roof_excesses(session(part).trace("worker-0"))
+    ]
     (notice,) = excess_notices(found, roofs(session(POSSIBLE).trace("worker-0")))
     assert notice.message.startswith("For 3 operations")
 

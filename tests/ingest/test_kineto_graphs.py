@@ -72,9 +72,7 @@ def test_kernels_of_graphs_have_the_operators_that_put_them_there(trace: Trace) 
     texts = trace.event_stats.texts("tf_op")
     op = {int(row): trace.strings.get(int(text)) for row, text in zip(texts.owner, texts.value, strict=True)}
     details = trace.event_stats.texts("kernel_details").owner.tolist()
-    found = {
-        int(trace.events["start_ps"][row]) // 10**6 + 10: op.get(row, "") for row in details
-    }
+    found = {int(trace.events["start_ps"][row]) // 10**6 + 10: op.get(row, "") for row in details}
     assert found == {
         100: "aten::mm",
         121: "aten::relu",

@@ -72,7 +72,9 @@ def _with_sizes(ops: list[CommOp], moved: Int64s) -> tuple[CommOp, ...]:
     n, n_unknown = (np.bincount(rows, minlength=len(ops)) for rows in (op, op[n_bytes < 0]))
     total = sum_by(op, np.maximum(n_bytes, 0), len(ops))
     return tuple(
-        replace(one, size_bytes=round(total[i] / n[i])) if one.kind == COPY and n[i] and not n_unknown[i] else one
+        replace(one, size_bytes=round(total[i] / n[i]))
+        if one.kind == COPY and n[i] and not n_unknown[i]
+        else one
         for i, one in enumerate(ops)
     )
 

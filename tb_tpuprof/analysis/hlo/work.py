@@ -110,7 +110,9 @@ def join_work(parts: Iterable[Work]) -> Work:
     if any(part.excess.size for part in given):
         none = [np.zeros((1 + len(SPACES), len(part.flops))) for part in given]
         parts_and_none = zip(given, none, strict=True)
-        joined["excess"] = np.concatenate([p.excess if p.excess.size else zero for p, zero in parts_and_none], 1)
+        joined["excess"] = np.concatenate(
+            [p.excess if p.excess.size else zero for p, zero in parts_and_none], 1
+        )
     return Work(**joined)
 
 

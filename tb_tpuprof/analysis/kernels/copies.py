@@ -1,7 +1,7 @@
 """How many bytes GPUs' copies move, as the tracer states it.
 
-    memcpy_details  kind_src:pinned kind_dst:device size:4096 dest:0 async:1     CUPTI's and ROCm's tracers
-    copied_bytes    4096                                                         `bytes` in PyTorch's files
+memcpy_details  kind_src:pinned kind_dst:device size:4096 dest:0 async:1     CUPTI's and ROCm's tracers
+copied_bytes    4096                                                         `bytes` in PyTorch's files
 """
 
 from __future__ import annotations

@@ -94,8 +94,9 @@ class Rates:
     rule of `attainable`; `efficiency` is the largest of them.
 
     `nearest`: index into (Compute, *TITLES) of the resource used closest to its peak, -1 if none is known or
-    used. `is_above`: more was counted than a peak allows, so neither is known. `intensity`: FLOPs per byte of all memories; `bound_intensity`: FLOPs per byte of the memory nearest
-    to its peak (HBM if compute is nearest).
+    used. `is_above`: more was counted than a peak allows, so neither is known. `intensity`: FLOPs per byte of
+    all memories; `bound_intensity`: FLOPs per byte of the memory nearest to its peak (HBM if compute is
+    nearest).
     """
 
     flops_per_s: Floats

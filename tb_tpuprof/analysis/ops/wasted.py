@@ -22,9 +22,9 @@ Floats = npt.NDArray[np.float64]
 
 def wasted_ps(ops: HloOps, peaks: Roofs) -> Floats:
     """Wasted time of each operation in ps; NaN if its utilization is unknown: no peak or work is known, more
-    was counted than a peak allows, or only FLOPs are known and there are none. Operations that only run others are NaN, too: their work is that
-    of the operations they run. Where a device only waits (infeed, copy-done) and the work is unknown, all
-    time is wasted.
+    was counted than a peak allows, or only FLOPs are known and there are none. Operations that only run
+    others are NaN, too: their work is that of the operations they run. Where a device only waits (infeed,
+    copy-done) and the work is unknown, all time is wasted.
     """
     speed = rates(ops.work, ops.work_ps, peaks)
     is_known = (speed.efficiency > 0) | (ops.work.knows_bytes & (speed.efficiency == 0))

@@ -121,9 +121,7 @@ def result_bytes(module: HloModule, row: int) -> int:
     return sum(module.shape(int(i)).array_bytes for i in module.operands[row] if i >= 0)
 
 
-def _used(
-    ops: tuple[TransferOp, ...], op_of: list[Int64s]
-) -> tuple[tuple[TransferOp, ...], list[Int64s]]:
+def _used(ops: tuple[TransferOp, ...], op_of: list[Int64s]) -> tuple[tuple[TransferOp, ...], list[Int64s]]:
     """Only the transfers that some event has, numbered anew."""
     used = np.unique(np.concatenate([np.empty(0, np.int64), *op_of]))
     used = used[used >= 0]

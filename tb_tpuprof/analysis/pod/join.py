@@ -193,7 +193,9 @@ def join(parts: Sequence[PodHost], correction_ns: Sequence[int] = ()) -> Pod:
         common.steps.name[:n_steps],
         part_ps,
         total_ps,
-        tuple(replace(one, link_bytes_per_s=link.bytes_per_s) for one in collectives) if link else collectives,
+        tuple(replace(one, link_bytes_per_s=link.bytes_per_s) for one in collectives)
+        if link
+        else collectives,
         channels,
         common.n_without,
         common.is_disjoint,

@@ -79,9 +79,9 @@ def operations(
 ) -> Operations:
     """Operations of slices: of operators themselves, and of what their launches run on devices.
 
-    `ids`: external id, correlation, graph and node of each slice, 0 or less for none. Kernels of a CUDA or HIP
-    graph belong to its launch: they are named `cudaGraphLaunch`, with the operator around it if there is one;
-    or after the operator that put them into the graph, if the file shows it. No call of that operator
+    `ids`: external id, correlation, graph and node of each slice, 0 or less for none. Kernels of a CUDA or
+    HIP graph belong to its launch: they are named `cudaGraphLaunch`, with the operator around it if there is
+    one; or after the operator that put them into the graph, if the file shows it. No call of that operator
     launched them.
     """
     external, correlation, graph_id, node_id = ids
@@ -111,9 +111,7 @@ def operations(
     launched_by = np.full(len(name), -1, np.int64)
     launched_by[devices] = operator
     kernels = devices[of_graph]
-    creator = creators(
-        (graph_id[kernels], node_id[kernels]), (graph_id[launches], node_id[launches]), around
-    )
+    creator = creators((graph_id[kernels], node_id[kernels]), (graph_id[launches], node_id[launches]), around)
     created = kernels[creator >= 0]
     result[created], launched_by[created] = name[creator[creator >= 0]], -1
     return Operations(result, launched_by)

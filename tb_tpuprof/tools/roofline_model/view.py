@@ -339,7 +339,7 @@ def _limit_sentence(ops: HloOps, speed: Rates, compiled: CompiledOps) -> str:
         return f"{share} of the operations' time is spent in operations with unknown FLOPs and bytes."
     if LIMITS[most] == ABOVE_PEAK:
         return (
-            f"{share} of the operations' time is spent in operations for which more work was counted than the "
+            f"{share} of the operations' time is spent in operations with more work counted than the "
             "device can do, so their limit is unknown."
         )
     if LIMITS[most] == NO_LIMIT:

@@ -84,9 +84,9 @@ DEVICES = (
     Peaks(r"\bMI325X", 1307.4e12, 6000 * _GB, f"{_AMD}mi300/mi325x.html"),
     Peaks(r"\bMI300A", 980.6e12, 5300 * _GB, f"{_AMD}mi300/mi300a.html"),
     Peaks(r"\bMI300X|gfx942", 1307.4e12, 5300 * _GB, f"{_AMD}mi300/mi300x.html"),
+    Peaks(r"\bMI250X|gfx90a", 191.5e12, 1638 * _GB, f"{_AMD}mi200/mi250x.html (one of two dies)"),
     Peaks(r"\bMI210", 181e12, 1638 * _GB, f"{_AMD}mi200/mi210.html"),
     Peaks(r"\bMI250\b", 181e12, 1638 * _GB, f"{_AMD}mi200/mi250.html (one of two dies)"),
-    Peaks(r"\bMI250X|gfx90a", 191.5e12, 1638 * _GB, f"{_AMD}mi200/mi250x.html (one of two dies)"),
     Peaks(r"\bMI100|gfx908", 184.6e12, 1229 * _GB, f"{_AMD}mi100.html"),
 )
 

@@ -80,8 +80,8 @@ MODELS = (
     Rates(r"\bMI350X|gfx950", 72.1, 144.2, 0, 2306.9, 4613.8, 4613.8, 9227.5),
     Rates(r"\bMI300A", 122.6, 122.6, 490.3, 980.6, 1961.2, 1961.2),
     Rates(r"\b(MI300X|MI325X)|gfx942", 163.4, 163.4, 653.7, 1307.4, 2614.9, 2614.9),
-    Rates(r"\bMI2(50\b|10)", 45.3, 45.3, 0, 181, 0, 181),
     Rates(r"\bMI250X|gfx90a", 47.9, 47.9, 0, 191.5, 0, 191.5),
+    Rates(r"\bMI2(50\b|10)", 45.3, 45.3, 0, 181, 0, 181),
     Rates(r"\bMI100|gfx908", 11.5, 46.1, 0, 184.6, 0, 184.6),
 )
 _PATTERNS = tuple((re.compile(model.pattern, re.IGNORECASE), model) for model in MODELS)

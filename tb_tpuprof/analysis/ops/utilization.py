@@ -120,9 +120,7 @@ def utilization(trace: Trace) -> Utilization:
     if machine.kind == "TPU":
         return _utilization_of(machine, ops.span_ps, _work(trace), _duty(trace))
     if machine.kind == "GPU":
-        return _utilization_of(
-            machine, ops.span_ps, _work(trace) if _has_work(ops) else (0.0, 0.0, 0.0), (0, 0)
-        )
+        return _utilization_of(machine, ops.span_ps, _work(trace), (0, 0))
     return Utilization()
 
 
@@ -147,10 +145,6 @@ def _utilization_of(
         machine.peak_hbm_bytes_per_s * seconds,
         roof_flops,
     )
-
-
-def _has_work(ops: OpMetrics) -> bool:
-    return bool(np.nansum(ops.amounts("n_bytes")) or np.nansum(ops.amounts("flops")))
 
 
 def _work(trace: Trace) -> tuple[float, float, float]:

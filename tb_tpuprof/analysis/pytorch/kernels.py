@@ -121,7 +121,7 @@ def kernel_work(trace: Trace) -> KernelWork:
     roof_flops = flops * _factors(trace, calls, kind, on_tensor_cores)
     machine = hardware(trace)
     flops_excess, bytes_excess = (
-        _excess(np.bincount(kind, amount, len(calls.name)), kind[code], duration, peak)
+        _excess(np.bincount(kind, amount, len(calls.name)).astype(np.float64), kind[code], duration, peak)
         for amount, peak in (
             (roof_flops, machine.peak_flops_per_s),
             (n_bytes, machine.peak_hbm_bytes_per_s),

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import gzip
+import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tb_tpuprof.analysis.comm.host import comm_host
 from tb_tpuprof.analysis.comm.join import join_comm
 from tb_tpuprof.analysis.kernels.copies import copied_bytes, size_in
+from tb_tpuprof.ingest.opening import open_trace
 from tb_tpuprof.tools.trace_viewer.argument_units import shown
 from tb_tpuprof.trace.trace import Trace
 from tests.builders import DrawnPlane, build, event
 from tests.ingest.chrome_files import opened
 from tests.kineto_jobs import HOST, x
+from tests.plain_protobuf import plain_fields
 
 
 @pytest.mark.parametrize(
@@ -91,3 +96,48 @@ def test_sizes_of_pytorch_s_copies(tmp_path: Path) -> None:
 def test_the_details_of_an_event_show_the_size() -> None:
     assert shown("memcpy_details", details(4096)["memcpy_details"]) == "4.00 KiB"
     assert shown("memcpy_details", "dest:0") == ""
+
+
+def plain_copies(data: bytes) -> dict[str, list[int]]:
+    """The sizes of the copies of an XSpace's GPUs by name, read field by field."""
+    found: dict[str, list[int]] = {}
+    for number, plane in plain_fields(data):
+        fields = list(plain_fields(plane)) if number == 1 else []
+        names = [value.decode() for key, value in fields if key == 2]
+        if not names or not names[0].startswith("/device:GPU:"):
+            continue
+        events, stats = ({}, {})
+        for key, table in ((4, events), (5, stats)):
+            for entry in (dict(plain_fields(value)) for field, value in fields if field == key):
+                table[entry[1]] = dict(plain_fields(entry[2])).get(2, b"").decode()
+        lines = [value for key, value in fields if key == 3]
+        for event in (value for line in lines for key, value in plain_fields(line) if key == 4):
+            parts = list(plain_fields(event))
+            for stat in (dict(plain_fields(value)) for key, value in parts if key == 4):
+                if stats[stat[1]] == "memcpy_details":
+                    text = stats[stat[7]] if 7 in stat else stat[5].decode()
+                    size = int(text.split("size:")[1].split()[0])
+                    found.setdefault(events[dict(parts)[1]], []).append(size)
+    return found
+
+
+FILES = [
+    *(Path(__file__).parents[1] / "data" / "gpu").glob("jax_s*.xplane.pb.gz"),
+    *Path(os.environ.get("TPUPROF_CORPUS", "none")).glob("xprof_gpu_multi_worker/**/*.xplane.pb"),
+]
+
+
+@pytest.mark.parametrize("path", FILES, ids=[path.name for path in FILES])
+def test_sizes_are_those_of_a_plain_reading(path: Path) -> None:
+    raw = path.read_bytes()
+    plain = plain_copies(gzip.decompress(raw) if path.suffix == ".gz" else raw)
+    trace = open_trace(str(path))
+    sizes = copied_bytes(trace)
+    ours: dict[str, list[int]] = {}
+    for row in np.flatnonzero(sizes >= 0).tolist():
+        name = trace.strings.get(int(trace.event_names[trace.events["metadata"][row]]))
+        ours.setdefault(name, []).append(int(sizes[row]))
+    assert {name: sorted(values) for name, values in ours.items()} == {
+        name: sorted(values) for name, values in plain.items()
+    }
+    assert sum(map(len, plain.values())) > 0

@@ -11,7 +11,6 @@ host's memory, or within the device's. All other kernels, and filling memory, co
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +19,6 @@ from tb_tpuprof.analysis.comm.activity import COPY, Activity, CommOp, Traffic, a
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.events.stat_rows import distinct_codes, first_ints
-from tb_tpuprof.analysis.kernels.copies import copied_bytes
-from tb_tpuprof.analysis.ops.metrics import sum_by
 from tb_tpuprof.analysis.pod.comms import exchanges
 from tb_tpuprof.analysis.pod.host import PodHost, step_rows
 from tb_tpuprof.analysis.pod.transfers import kind_of
@@ -51,7 +48,7 @@ def gpu_activities(trace: Trace, host: PodHost) -> tuple[tuple[Activity, ...], t
         + [-1],
         np.int64,
     )
-    result, moved = [], []
+    result = []
     for (moving, computing), step, transfer in zip(events, steps, transfer_of, strict=True):
         number = np.full(len(moving), -1, np.int64)
         number[step >= 0] = transfer
@@ -60,23 +57,7 @@ def gpu_activities(trace: Trace, host: PodHost) -> tuple[tuple[Activity, ...], t
         by_name = np.array([_code(codes, ops, op_named(name)) for name in names], np.int64)[position]
         op = np.where(number >= 0, code_of_transfer[number], by_name)
         result.append(activity((*spans_of_rows(trace, moving), op, moving), spans_of_rows(trace, computing)))
-        moved.append(np.stack((op, copied_bytes(trace)[moving])))
-    return tuple(result), _with_sizes(ops, np.concatenate([np.empty((2, 0), np.int64), *moved], axis=1))
-
-
-def _with_sizes(ops: list[CommOp], moved: Int64s) -> tuple[CommOp, ...]:
-    """The operations, copies with the mean of the bytes of their runs; 0 if those of any run are unknown.
-    `moved`: operation and bytes (-1 unknown) of each run, int64[2, runs].
-    """
-    op, n_bytes = moved
-    n, n_unknown = (np.bincount(rows, minlength=len(ops)) for rows in (op, op[n_bytes < 0]))
-    total = sum_by(op, np.maximum(n_bytes, 0), len(ops))
-    return tuple(
-        replace(one, size_bytes=round(total[i] / n[i]))
-        if one.kind == COPY and n[i] and not n_unknown[i]
-        else one
-        for i, one in enumerate(ops)
-    )
+    return tuple(result), tuple(ops)
 
 
 def _code(codes: dict[str, int], ops: list[CommOp], op: CommOp) -> int:

@@ -189,7 +189,6 @@ def _ops(used: Sequence[tuple[CommHost, slice]], pod: Pod, n_device_steps: int) 
     row_of = dict(_transfer_rows(pod))
     keys: dict[object, int] = {}
     found: list[tuple[CommOp, Collective | None]] = []
-    sizes: list[_Size] = []
     sums: list[Int64s] = []
     for part, rows in used:
         local = np.zeros(len(part.ops), np.int64)
@@ -200,39 +199,17 @@ def _ops(used: Sequence[tuple[CommHost, slice]], pod: Pod, n_device_steps: int) 
             if key not in keys:
                 keys[key] = len(found)
                 found.append((op, pod.collectives[row] if row >= 0 else None))
-                sizes.append(_Size())
             local[code] = keys[key]
-            sizes[keys[key]].add(op.size_bytes, int(part.n_runs[code].sum()))
         sums.append(_sums(part, rows, local, len(found)))
-    total = np.zeros((len(found), 8))
+    total = np.zeros((len(found), 10))
     for each in sums:
         total[: len(each)] += each
     result = [
-        _times(replace(op, size_bytes=size.mean), collective, values, n_device_steps)
-        for (op, collective), size, values in zip(found, sizes, total.tolist(), strict=True)
+        _times(op, collective, values, n_device_steps)
+        for (op, collective), values in zip(found, total.tolist(), strict=True)
         if any(values[:3])
     ]
     return tuple(sorted(result, key=lambda one: (-one.exposed_ps, -one.hidden_ps, one.op.name)))
-
-
-@dataclass
-class _Size:
-    """Bytes of an operation's runs on all hosts."""
-
-    n_bytes: int = 0
-    n_runs: int = 0
-    is_known: bool = True
-
-    def add(self, size_bytes: int, n_runs: int) -> None:
-        """A host's runs and their mean size, 0 if it is unknown."""
-        self.n_bytes += size_bytes * n_runs
-        self.n_runs += n_runs
-        self.is_known &= size_bytes > 0 or not n_runs
-
-    @property
-    def mean(self) -> int:
-        """Bytes of a run, 0 if they are unknown for any."""
-        return round(self.n_bytes / self.n_runs) if self.is_known and self.n_runs else 0
 
 
 def _transfer_rows(pod: Pod) -> Iterator[tuple[str, int]]:
@@ -247,9 +224,10 @@ def _transfer_rows(pod: Pod) -> Iterator[tuple[str, int]]:
 
 def _sums(part: CommHost, rows: slice, code: Int64s, n: int) -> Int64s:
     """By operation: hidden, exposed and elapsed time, runs, the devices and steps that have any, and the runs
-    in the whole trace by coverage (three columns); int64[n, 8].
+    in the whole trace by coverage (three columns), the bytes that the runs state, and the runs that state
+    none; int64[n, 10].
     """
-    result = np.zeros((n, 8), np.int64)
+    result = np.zeros((n, 10), np.int64)
     table = part.rows
     in_common = np.flatnonzero((table.step >= rows.start) & (table.step < rows.stop))
     op = code[table.op[in_common]]
@@ -261,12 +239,17 @@ def _sums(part: CommHost, rows: slice, code: Int64s, n: int) -> Int64s:
     np.add.at(result[:, 4], pairs // (n_steps * max(len(part.cores), 1)), 1)
     for column in range(3):
         np.add.at(result[:, 5 + column], code, part.n_runs[:, column])
+    for column, values in ((8, table.n_bytes), (9, table.n_unsized)):
+        np.add.at(result[:, column], op, values[in_common])
     return result
 
 
 def _times(op: CommOp, collective: Collective | None, values: list[float], n: int) -> OpTimes:
     hidden, exposed, elapsed, runs, places = values[:5]
     covered = (int(values[5]), int(values[6]), int(values[7]))
+    n_bytes, n_unsized = values[8:]
+    if runs and not n_unsized:
+        op = replace(op, size_bytes=round(n_bytes / runs))
     if collective is not None and not op.is_async:
         op = replace(op, name=collective.title)
     # Elapsed time per run of the devices that run it, so that devices without it do not make it faster.

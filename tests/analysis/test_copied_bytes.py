@@ -11,6 +11,7 @@ import pytest
 
 from tb_tpuprof.analysis.comm.host import comm_host
 from tb_tpuprof.analysis.comm.join import join_comm
+from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.kernels.copies import copied_bytes, size_in
 from tb_tpuprof.ingest.opening import open_trace
 from tb_tpuprof.tools.trace_viewer.argument_units import shown
@@ -108,11 +109,11 @@ def plain_copies(data: bytes) -> dict[str, list[int]]:
             continue
         events, stats = ({}, {})
         for key, table in ((4, events), (5, stats)):
-            for entry in (dict(plain_fields(value)) for field, value in fields if field == key):
-                table[entry[1]] = dict(plain_fields(entry[2])).get(2, b"").decode()
+            for listed in (dict(plain_fields(value)) for field, value in fields if field == key):
+                table[listed[1]] = dict(plain_fields(listed[2])).get(2, b"").decode()
         lines = [value for key, value in fields if key == 3]
-        for event in (value for line in lines for key, value in plain_fields(line) if key == 4):
-            parts = list(plain_fields(event))
+        for entry in (value for line in lines for key, value in plain_fields(line) if key == 4):
+            parts = list(plain_fields(entry))
             for stat in (dict(plain_fields(value)) for key, value in parts if key == 4):
                 if stats[stat[1]] == "memcpy_details":
                     text = stats[stat[7]] if 7 in stat else stat[5].decode()
@@ -122,7 +123,7 @@ def plain_copies(data: bytes) -> dict[str, list[int]]:
 
 
 FILES = [
-    *(Path(__file__).parents[1] / "data" / "gpu").glob("jax_s*.xplane.pb.gz"),
+    *(Path(__file__).parents[1] / "data" / "gpu").glob("jax_slow*.xplane.pb.gz"),
     *Path(os.environ.get("TPUPROF_CORPUS", "none")).glob("xprof_gpu_multi_worker/**/*.xplane.pb"),
 ]
 
@@ -134,7 +135,8 @@ def test_sizes_are_those_of_a_plain_reading(path: Path) -> None:
     trace = open_trace(str(path))
     sizes = copied_bytes(trace)
     ours: dict[str, list[int]] = {}
-    for row in np.flatnonzero(sizes >= 0).tolist():
+    of_gpus = np.isin(trace.lines["plane"][trace.event_line], planes(trace).gpus)  # launches state it, too
+    for row in np.flatnonzero((sizes >= 0) & of_gpus).tolist():
         name = trace.strings.get(int(trace.event_names[trace.events["metadata"][row]]))
         ours.setdefault(name, []).append(int(sizes[row]))
     assert {name: sorted(values) for name, values in ours.items()} == {

@@ -28,7 +28,7 @@ def size_in(details: str) -> int:
 @once
 def copied_bytes(trace: Trace) -> Int64s:
     """Bytes that each event copied, by row of `events`; -1 for events that are no copies, and where the file
-    does not state it.
+    does not state it. Events by which the host launched a copy may state its bytes, too.
     """
     result = np.full(trace.n_events, -1, np.int64)
     texts = trace.event_stats.texts("memcpy_details")

@@ -111,7 +111,13 @@ def test_notices_of_operations_above_a_peak() -> None:
     short, long = (
         excess_notices([excess("f", time_ps=time)], PEAKS)[0].message for time in (999_999, 1_000_000)
     )
-    assert "too short to be measured accurately" in short
+    assert "it is too short to be measured accurately" in short
+    (mixed,) = excess_notices(
+        [excess("s", factor=9, time_ps=500), excess("a"), excess("b", "Compute"), excess("c", "Compute")],
+        PEAKS,
+    )
+    assert mixed.message.index("`a` runs") < mixed.message.index("`b` runs") < mixed.message.index("`c` runs")
+    assert "Likely reason: fewer FLOPs ran than were counted" in mixed.message
     assert "too short" not in long
     assert excess_notices([], PEAKS) == ()
 

@@ -37,6 +37,11 @@ class Excess:
     least_ps: float
 
     @property
+    def is_short(self) -> bool:
+        """Whether it is too short to be measured accurately."""
+        return self.time_ps < _TOO_SHORT_PS
+
+    @property
     def factor(self) -> float:
         """The least time ÷ the time that it took."""
         return self.least_ps / self.time_ps if self.time_ps else 0.0
@@ -72,11 +77,11 @@ def excesses(ops: HloOps) -> tuple[Excess, ...]:
 
 
 def excess_notices(found: Sequence[Excess], peaks: Roofs) -> tuple[Notice, ...]:
-    """A notice about such operations of one host or several: the worst of them by name, how long the counted
-    work takes at least, and the likely reason.
+    """A notice about such operations of one host or several: the worst of them by name (those too short to be
+    measured last), how long the counted work takes at least, and the likely reason.
     """
     worst: dict[tuple[str, str], Excess] = {}
-    for excess in sorted(found, key=lambda one: -one.factor):
+    for excess in sorted(found, key=lambda one: (one.is_short, -one.factor)):
         worst.setdefault((excess.program, excess.op), excess)
     exceeding = list(worst.values())
     if not exceeding:
@@ -91,7 +96,7 @@ def excess_notices(found: Sequence[Excess], peaks: Roofs) -> tuple[Notice, ...]:
     whose = "Its" if len(exceeding) == 1 else "Their"
     text = (
         f"{count}: {named}{more}. {whose} utilization is unknown and is not included in sums. "
-        f"{_reason(exceeding[0], peaks)}"
+        f"{_reason(exceeding, peaks)}"
     )
     return (
         Notice(
@@ -120,11 +125,13 @@ def _peak(resource: str, peaks: Roofs) -> str:
     return f"{'peak compute' if not resource_index else f'peak {resource} bandwidth'} ({value})"
 
 
-def _reason(worst: Excess, peaks: Roofs) -> str:
-    """The likely reason of the largest excess."""
-    if worst.time_ps < _TOO_SHORT_PS:
-        return "Likely reason: it is too short to be measured accurately."
-    is_compute = worst.resource == "Compute"
+def _reason(exceeding: Sequence[Excess], peaks: Roofs) -> str:
+    """The likely reason of most of them, by what they exceed; that they are too short if all are."""
+    long = [excess.resource for excess in exceeding if not excess.is_short]
+    if not long:
+        are = "it is" if len(exceeding) == 1 else "they are"
+        return f"Likely reason: {are} too short to be measured accurately."
+    is_compute = max(dict.fromkeys(long), key=long.count) == RESOURCES[0]
     source = f" (source: {peaks.short_sources[0 if is_compute else 1]})"
     if is_compute:
         return (

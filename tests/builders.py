@@ -68,11 +68,16 @@ class Blobs:
     """Bytes of stats, in place of a file."""
 
     def __init__(self) -> None:
-        self.parts: list[bytes] = []
+        self.data = bytearray()
+
+    def put(self, value: bytes) -> int:
+        """The position of these bytes."""
+        self.data += value
+        return len(self.data) - len(value)
 
     def read(self, position: int, size: int) -> bytes:
-        """The bytes that were put at a position."""
-        return self.parts[position][:size]
+        """The bytes at a position."""
+        return bytes(self.data[position : position + size])
 
     def block(self, position: int, size: int) -> np.ndarray:
         """The same as an array."""
@@ -185,8 +190,7 @@ def _stat(owner: int, key: str, value: Value, intern: _Interner, blobs: Blobs) -
     if isinstance(value, str):
         return owner, intern(key), schema.TEXT, intern(value), 0
     if isinstance(value, bytes):
-        blobs.parts.append(value)
-        return owner, intern(key), schema.BYTES, len(blobs.parts) - 1, len(value)
+        return owner, intern(key), schema.BYTES, blobs.put(value), len(value)
     if isinstance(value, float):
         return owner, intern(key), schema.DOUBLE, struct.unpack("<q", struct.pack("<d", value))[0], 0
     return owner, intern(key), schema.INT, value, 0

@@ -17,7 +17,7 @@ from tb_tpuprof.analysis.ops.device_ops import device_ops
 from tb_tpuprof.analysis.ops.expressions import expressions
 from tb_tpuprof.analysis.ops.hlo import hlo_ops, merge_hlo_ops
 from tb_tpuprof.analysis.ops.hlo_record import HloOps
-from tb_tpuprof.analysis.ops.roof_excess import excess_notices, excesses
+from tb_tpuprof.analysis.ops.roof_excess import excess_notices, roof_excesses
 from tb_tpuprof.analysis.ops.roofline import Roofs, first_roofs, roofs
 from tb_tpuprof.analysis.ops.torch_ops import has_torch_ops
 from tb_tpuprof.analysis.steps.diagnostics import trace_notices
@@ -61,7 +61,7 @@ def find_ops(
     """The operations of the hosts; the analyses `with_them` are computed in the same pass. Raises
     ToolUnavailable if there are none.
     """
-    ops = merge_hlo_ops(session.map(hlo_ops, hosts, roofs, offload_wait_ps, *with_them))
+    ops = merge_hlo_ops(session.map(hlo_ops, hosts, roofs, roof_excesses, offload_wait_ps, *with_them))
     if not len(ops):
         raise ToolUnavailable(tool, REASON, REMEDY)
     return _with_roofs(session, hosts, ops)
@@ -71,7 +71,7 @@ def find_device_ops(
     session: Session, hosts: tuple[str, ...], tool: str, *with_them: Callable[[Trace], Any]
 ) -> CompiledOps:
     """As `find_ops`, with PyTorch's operators where nothing was compiled by XLA."""
-    ops = merge_hlo_ops(session.map(device_ops, hosts, roofs, offload_wait_ps, *with_them))
+    ops = merge_hlo_ops(session.map(device_ops, hosts, roofs, roof_excesses, offload_wait_ps, *with_them))
     if not len(ops):
         lacking = device_ops_available(session)
         raise ToolUnavailable(tool, lacking.reason or REASON, lacking.remedy or REMEDY)
@@ -135,10 +135,8 @@ def diagnostics_of(session: Session, compiled: CompiledOps) -> tuple[Diagnostic,
             )
         )
     result += _unknown_work(ops)
-    result += [
-        Diagnostic(n.severity, n.message, n.remedy)
-        for n in excess_notices(excesses(ops, compiled.roofs), compiled.roofs)
-    ]
+    found = [excess for of_host in session.map(roof_excesses, compiled.hosts) for excess in of_host]
+    result += [Diagnostic(n.severity, n.message, n.remedy) for n in excess_notices(found, compiled.roofs)]
     return tuple(result)
 
 

@@ -176,7 +176,7 @@ HOT_STATS = (
 )
 # Stats that matter only in a trace with a plane of such a device.
 DEVICE_STATS = {
-    "/device:GPU:": ("kernel_details", "vdd_energy_j"),
+    "/device:GPU:": ("kernel_details", "memcpy_details", "vdd_energy_j"),
     "/device:TPU:": (
         "queue_id",
         "core_type",

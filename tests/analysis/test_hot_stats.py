@@ -34,6 +34,7 @@ def test_every_decoded_stat_is_asked_for_and_the_other_way_round() -> None:
     files = ("kineto.py", "kineto_collectives.py", "kineto_inputs.py")
     kineto = "".join((chrome / file).read_text("utf-8") for file in files)
     only_there = {name for name in asked if name.startswith("comm_")} | {
+        "copied_bytes",
         "launched_by",
         "op_inputs",
         "call_stack",

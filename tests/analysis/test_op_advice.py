@@ -15,7 +15,7 @@ from tb_tpuprof.analysis.ops.hlo import hlo_ops
 from tb_tpuprof.analysis.ops.hlo_steps import occurrences, step_work, sum_step_work
 from tb_tpuprof.analysis.ops.host import host_ops
 from tb_tpuprof.analysis.ops.roof_excess import Excess, excess_notices, excesses
-from tb_tpuprof.analysis.ops.roofline import Roofs
+from tb_tpuprof.analysis.ops.roofline import Roofs, possible_work
 from tb_tpuprof.analysis.ops.stats import op_stats, sum_op_stats
 from tb_tpuprof.analysis.ops.tpu_work import tpu_work, working_ps
 from tb_tpuprof.trace.trace import Trace
@@ -80,32 +80,44 @@ def test_calls_of_several_hosts_the_longest_first() -> None:
 PEAKS = Roofs(1e12, (1e9, 0.0, 0.0, 0.0, 0.0), sources=("a sheet", "the trace"))
 
 
-def excess(op: str, resource: str = "HBM", fraction: float = 1.5, time_ps: float = 2e6) -> Excess:
-    return Excess(op, resource, fraction, time_ps)
+def excess(op: str, resource: str = "HBM", factor: float = 1.5, time_ps: float = 2e6) -> Excess:
+    return Excess(op, "p(1)", resource, time_ps, time_ps * factor)
 
 
 def test_notices_of_operations_above_a_peak() -> None:
     (one,) = excess_notices([excess("f")], PEAKS)
     assert (
         one.message
-        == "1 operation exceeds a peak of the device, which is impossible: `f` at 150% of peak HBM bandwidth"
-        " (1.00 GB/s). Likely reason: a cache served part of the bytes, or the peak is too low (source:"
-        " the trace)."
+        == "For 1 operation more work was counted than the device can do in its time: `f` runs for 2.00 µs,"
+        " but its counted HBM bytes take at least 3.00 µs at peak HBM bandwidth (1.00 GB/s). Its utilization"
+        " is unknown and is not included in sums. Likely reason: a cache served part of the bytes, or the"
+        " peak is too low (source: the trace)."
     )
     (several,) = excess_notices([excess(name, "Compute") for name in "abcde"], PEAKS)
-    peak = "at 150% of peak compute (1.00 TFLOP/s)"
+    part = "runs for 2.00 µs, but its counted FLOPs take at least 3.00 µs at peak compute (1.00 TFLOP/s)"
     assert (
-        several.message
-        == f"5 operations exceed a peak of the device, which is impossible: `a` {peak}, `b` {peak}, `c`"
-        f" {peak}, and 2 more. Likely reason: the device ran above its rated clock, its FLOPs are fewer"
-        " than counted (those of Winograd convolutions are), or the peak is too low (source: a sheet)."
+        several.message == "For 5 operations more work was counted than the device can do in their time:"
+        f" `a` {part}; `b` {part}; `c` {part}; and 2 more. Their utilization is unknown and is not included"
+        " in sums. Likely reason: fewer FLOPs ran than were counted (Winograd convolutions, masked"
+        " attention), or the peak is too low (source: a sheet)."
     )
     (three,) = excess_notices([excess(name) for name in "abc"], PEAKS)
-    assert " more" not in three.message
+    assert " more;" not in three.message
+    assert "and 1 more" not in three.message
+    (worst,) = excess_notices([excess("a"), excess("a", factor=2.5), excess("b", factor=2)], PEAKS)
+    assert worst.message.index("`a` runs for 2.00 µs") < worst.message.index("`b` runs")
+    assert "take at least 5.00 µs" in worst.message
+    assert "For 2 operations" in worst.message
     short, long = (
         excess_notices([excess("f", time_ps=time)], PEAKS)[0].message for time in (999_999, 1_000_000)
     )
-    assert "too short to be measured accurately" in short
+    assert "it is too short to be measured accurately" in short
+    (mixed,) = excess_notices(
+        [excess("s", factor=9, time_ps=500), excess("a"), excess("b", "Compute"), excess("c", "Compute")],
+        PEAKS,
+    )
+    assert mixed.message.index("`a` runs") < mixed.message.index("`b` runs") < mixed.message.index("`c` runs")
+    assert "Likely reason: fewer FLOPs ran than were counted" in mixed.message
     assert "too short" not in long
     assert excess_notices([], PEAKS) == ()
 
@@ -135,17 +147,22 @@ def test_operations_above_a_peak_the_largest_excess_first() -> None:
         ("loop", 90_000_000, 1, "while"),
         ("above", 1, 10_600, "copy"),
     )
-    found = excesses(hlo_ops(trace), PEAKS)
+
+    def found_with(peaks: Roofs) -> tuple[Excess, ...]:
+        ops = hlo_ops(trace)
+        return excesses(replace(ops, work=possible_work(ops.work, ops.work_ps, peaks)))
+
+    found = found_with(PEAKS)
     assert [(one.op, one.resource) for one in found] == [
         ("flops", "Compute"),
         ("bytes", "HBM"),
         ("above", "HBM"),
     ]
-    assert [one.fraction for one in found] == pytest.approx([2, 1.2, 1.06])
+    assert [one.factor for one in found] == pytest.approx([2, 1.2, 1.06])
     assert [one.time_ps for one in found] == [10 * PS] * 3
-    assert excesses(hlo_ops(trace), Roofs(0.0, (0.0,) * 5)) == ()
-    assert [one.op for one in excesses(hlo_ops(trace), Roofs(1e12, (0.0,) * 5))] == ["flops"]
-    assert [one.op for one in excesses(hlo_ops(trace), Roofs(0.0, (1e9, 0, 0, 0, 0)))] == ["bytes", "above"]
+    assert found_with(Roofs(0.0, (0.0,) * 5)) == ()
+    assert [one.op for one in found_with(Roofs(1e12, (0.0,) * 5))] == ["flops"]
+    assert [one.op for one in found_with(Roofs(0.0, (1e9, 0, 0, 0, 0)))] == ["bytes", "above"]
 
 
 def test_work_of_gpu_operations_is_that_of_their_instructions() -> None:

@@ -15,7 +15,15 @@ from tb_tpuprof.analysis.ops.metrics import (
     sum_by,
     sum_occurrences,
 )
-from tb_tpuprof.analysis.ops.roofline import LIMITS, Roofs, first_roofs, in_words, limit_text, ratio
+from tb_tpuprof.analysis.ops.roofline import (
+    ABOVE_PEAK,
+    LIMITS,
+    Roofs,
+    first_roofs,
+    in_words,
+    limit_text,
+    ratio,
+)
 from tb_tpuprof.analysis.ops.utilization import Utilization, _core_of, idle_fraction, sum_utilization
 from tests.analysis.op_examples import MS, OPS, ops_of
 
@@ -106,7 +114,9 @@ def test_ratios_and_limits() -> None:
     assert limit_text("Unknown", 0.9, "add") == "Unknown"
     assert limit_text("HBM", 0.9, "a/copy-done.3") == "Waiting"
     assert [in_words(resource) for resource in ("Compute", "HBM")] == ["compute", "HBM"]
-    assert LIMITS[:4] == ("Unknown", "Waiting", "Below every limit", "Compute")
+    assert LIMITS[:5] == ("Unknown", ABOVE_PEAK, "Waiting", "Below every limit", "Compute")
+    assert limit_text(ABOVE_PEAK, 0.0, "add") == ABOVE_PEAK
+    assert limit_text(ABOVE_PEAK, 0.0, "a/copy-done.3") == "Waiting"
 
 
 def test_the_first_known_roofs_count() -> None:

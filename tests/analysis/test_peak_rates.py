@@ -54,23 +54,29 @@ DATA_SHEETS = {
     "TPU v4": (275, 1200),
     "TPU v3": (61.5, 450),
     "TPU v2": (23, 350),
-    "NVIDIA B300 SXM6": (2250, 8000),
-    "NVIDIA GB300": (2250, 8000),
+    "NVIDIA B300 SXM6": (2250, 7700),
+    "NVIDIA GB300": (2500, 8000),
     "NVIDIA GB200": (2500, 8000),
-    "NVIDIA B200": (2250, 8000),
+    "NVIDIA B200": (2250, 7700),
     "NVIDIA B100": (1750, 8000),
     "NVIDIA RTX PRO 6000 Blackwell Server Edition": (503.8, 1792),
     "NVIDIA GeForce RTX 5090": (419, 1792),
     "NVIDIA H200": (989.5, 4800),
-    "NVIDIA GH200 480GB": (989.5, 4800),
+    "NVIDIA H200 NVL": (835.5, 4800),
+    "NVIDIA GH200 480GB": (989.5, 4000),
+    "NVIDIA GH200 144G HBM3e": (989.5, 4900),
     "NVIDIA H100 PCIe": (756.5, 2000),
     "NVIDIA H100 NVL": (835.5, 3900),
     "NVIDIA H100 80GB HBM3": (989.5, 3350),
     "NVIDIA L40S": (362.05, 864),
+    "NVIDIA L40": (181.05, 864),
     "NVIDIA L4": (121, 300),
+    "NVIDIA A100 80GB PCIe": (312, 1935),
     "NVIDIA A100-SXM4-80GB": (312, 2039),
     "NVIDIA A100-SXM4-40GB": (312, 1555),
     "NVIDIA A10": (125, 600),
+    "Tesla V100S-PCIE-32GB": (130, 1134),
+    "Tesla V100-PCIE-16GB": (112, 900),
     "Tesla V100-SXM2-16GB": (125, 900),
     "Tesla T4": (65, 320),
     "Tesla P100-SXM2": (21.2, 732),
@@ -82,7 +88,8 @@ DATA_SHEETS = {
     "AMD Instinct MI300X": (1307.4, 5300),
     "gfx942": (1307.4, 5300),
     "AMD Instinct MI250X": (191.5, 1638),
-    "AMD Instinct MI210": (191.5, 1638),
+    "AMD Instinct MI250": (181, 1638),
+    "AMD Instinct MI210": (181, 1638),
     "gfx90a": (191.5, 1638),
     "AMD Instinct MI100": (184.6, 1229),
     "gfx908": (184.6, 1229),
@@ -101,7 +108,7 @@ def test_every_entry_is_compared_and_unknown_devices_have_none() -> None:
     assert {peaks.data_sheet(device) for device in DATA_SHEETS} == set(peaks.DEVICES)
     assert [
         peaks.data_sheet(device)
-        for device in ("", "CPU", "NVIDIA L40", "NVIDIA RTX A1000 Laptop GPU", "Quadro P1000")
+        for device in ("", "CPU", "NVIDIA L400", "NVIDIA RTX A1000 Laptop GPU", "Quadro P1000")
     ] == [None] * 5
 
 

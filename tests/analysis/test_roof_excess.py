@@ -1,16 +1,22 @@
-"""Rates above a peak are reported on every page, with operation, number and likely reason."""
+"""Operations of which more was counted than the device can do: unknown on every page, and in no sum."""
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import pytest
 
+from tb_tpuprof.analysis.ops.hlo import hlo_ops, merge_hlo_ops
 from tb_tpuprof.analysis.ops.roof_excess import excess_notices, roof_excesses
-from tb_tpuprof.analysis.ops.roofline import roofs
+from tb_tpuprof.analysis.ops.roofline import ABOVE_PEAK, roofs
+from tb_tpuprof.analysis.ops.utilization import utilization
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.framework_op_stats import view as framework_op_stats
 from tb_tpuprof.tools.hlo_stats import view as hlo_stats
 from tb_tpuprof.tools.op_profile import view as op_profile
 from tb_tpuprof.tools.overview_page import view as overview_page
+from tb_tpuprof.tools.payload import Payload
 from tb_tpuprof.tools.roofline_model import view as roofline_model
 from tb_tpuprof.tools.tool import Tool
 from tests.builders import DrawnEvent, DrawnPlane, Stats, build
@@ -19,67 +25,154 @@ from tests.tools.test_hlo_stats import cells
 
 US = 1_000_000
 PEAKS: Stats = {"peak_teraflops_per_second": 1.0, "peak_hbm_bw_gigabytes_per_second": 1.0}
+PAGES = [hlo_stats.TOOL, roofline_model.TOOL, op_profile.TOOL, framework_op_stats.TOOL, overview_page.TOOL]
+# Just below and just above the limit: (FLOPs, bytes, µs) on a core of 1 TFLOP/s and 1 GB/s.
+POSSIBLE = {
+    "dot.1": (20_900_000, 4_000, 20),
+    "copy.2": (0, 10_400, 10),
+    "short.3": (100, 520, 0.5),
+}
+IMPOSSIBLE = {
+    "dot.1": (21_100_000, 4_000, 20),
+    "copy.2": (0, 10_600, 10),
+    "short.3": (100, 530, 0.5),
+}
 
 
-def session(n_bytes: int, flops: int = 0, duration_us: float = 10) -> Session:
-    """One operation beside two that stay below every limit."""
-
-    def stats(symbol: int, flops: int, n_bytes: int) -> Stats:
-        return {
+def session(ops: dict[str, tuple[int, int, float]]) -> Session:
+    """These operations, beside one that stays below every limit."""
+    every = {**ops, "fusion.4": (5_000_000, 3_000, 10.0)}
+    metadata: dict[str, Stats] = {
+        name: {
             "program_id": 7,
-            "symbol_id": symbol,
+            "symbol_id": i + 1,
             "hlo_category": "loop fusion",
+            "tf_op": f"scope/{name}:Op",
             "flops": flops,
             "bytes_accessed": n_bytes,
         }
-
-    metadata = {
-        "fusion.1": stats(1, flops, n_bytes),
-        "fusion.2": stats(2, 10, 20),
-        "fusion.3": stats(3, 0, 30),
+        for i, (name, (flops, n_bytes, _)) in enumerate(every.items())
     }
     events = [
-        DrawnEvent("fusion.1", 0, int(duration_us * US)),
-        DrawnEvent("fusion.2", 20 * US, 2 * US),
-        DrawnEvent("fusion.3", 30 * US, 3 * US),
+        DrawnEvent(name, 50 * i * US, int(duration * US))
+        for i, (name, (_, _, duration)) in enumerate(every.items())
     ]
     return session_of(build([DrawnPlane("/device:TPU:0", {"XLA Ops": events}, PEAKS, metadata)]))
 
 
-def test_what_is_within_five_percent_of_the_peak_is_no_excess() -> None:
-    assert roof_excesses(session(10_400).trace("worker-0")) == ()
-    assert len(roof_excesses(session(10_600).trace("worker-0"))) == 1
+def one(name: str, work: tuple[int, int, float]) -> Session:
+    """Two possible operations and this one."""
+    return session({**POSSIBLE, name: work})
 
 
-@pytest.mark.parametrize(
-    "tool",
-    [hlo_stats.TOOL, roofline_model.TOOL, op_profile.TOOL, framework_op_stats.TOOL, overview_page.TOOL],
-)
-def test_every_page_reports_it(tool: Tool) -> None:
-    told = [
-        one
-        for one in tool.run(session(15_000), None, {}).diagnostics
-        if "a peak of the device" in one.message
+def shares(payload: Payload) -> list[float]:
+    """Every share on a page that is known: of all tables and numbers."""
+    values = [
+        float(value)
+        for table in payload.tables.values()
+        for column in table.columns
+        if column.unit == "fraction"
+        for value in column.values.tolist()
     ]
-    assert [one.severity for one in told] == ["warning"]
-    assert "`fusion.1` at 150% of peak HBM bandwidth (1.00 GB/s)" in told[0].message
-    assert "a cache served part of the bytes, or the peak is too low (source: the trace)" in told[0].message
-    assert "TPUPROF_PEAKS" in told[0].remedy
-    assert not any(
-        "a peak of the device" in one.message for one in tool.run(session(9_000), None, {}).diagnostics
+    values += [
+        float(scalar.value)
+        for scalar in payload.scalars.values()
+        if scalar.unit == "fraction" and scalar.value is not None
+    ]
+    return [value for value in values if not math.isnan(value)]
+
+
+@pytest.mark.parametrize("name", sorted(POSSIBLE))
+def test_five_percent_above_the_peak_are_at_the_peak(name: str) -> None:
+    below, above = one(name, POSSIBLE[name]).trace("worker-0"), one(name, IMPOSSIBLE[name]).trace("worker-0")
+    assert roof_excesses(below) == ()
+    (excess,) = roof_excesses(above)
+    assert excess.op == name
+    flops, n_bytes, duration = IMPOSSIBLE[name]
+    assert excess.least_ps == pytest.approx(flops if name == "dot.1" else n_bytes * 1_000)
+    assert excess.time_ps == duration * US
+
+
+@pytest.mark.parametrize("tool", PAGES)
+@pytest.mark.parametrize("name", sorted(POSSIBLE))
+def test_no_page_shows_more_than_a_peak(tool: Tool, name: str) -> None:
+    for work in (POSSIBLE[name], IMPOSSIBLE[name]):
+        payload = tool.run(one(name, work), None, {})
+        assert max(shares(payload)) <= 1.0
+        said = [d for d in payload.diagnostics if "more work was counted than the device can do" in d.message]
+        assert len(said) == (work == IMPOSSIBLE[name])
+    assert said[0].severity == "warning"
+    assert f"`{name}` runs for" in said[0].message
+    assert "is unknown and is not included in sums" in said[0].message
+    assert "TPUPROF_PEAKS" in said[0].remedy
+
+
+def test_the_other_amount_of_the_operation_stays_known() -> None:
+    rows = cells(roofline_model.TOOL.run(session(IMPOSSIBLE), None, {}), "ops")
+    dot, copy = rows["op"].index("dot.1"), rows["op"].index("copy.2")
+    assert math.isnan(rows["flop_rate_flops_per_s"][dot])
+    assert rows["hbm_bytes_per_s"][dot] == pytest.approx(4_000 / 20e-6)
+    assert math.isnan(rows["hbm_bytes_per_s"][copy])
+    for row in (dot, copy):
+        assert (rows["bound_by"][row], rows["nearest_limit"][row]) == (ABOVE_PEAK, ABOVE_PEAK)
+        assert math.isnan(rows["efficiency_fraction"][row])
+    fits = rows["op"].index("fusion.4")
+    assert rows["bound_by"][fits] == "Compute"
+    assert rows["efficiency_fraction"][fits] == pytest.approx(0.5)
+
+
+def test_sums_leave_the_amounts_out() -> None:
+    possible, impossible = (utilization(session(ops).trace("worker-0")) for ops in (POSSIBLE, IMPOSSIBLE))
+    assert possible.flops == 20_900_000 + 100 + 5_000_000
+    assert possible.hbm_bytes == 4_000 + 10_400 + 520 + 3_000
+    assert impossible.flops == 100 + 5_000_000
+    assert impossible.hbm_bytes == 4_000 + 3_000
+    rows = cells(
+        op_profile.TOOL.run(session(IMPOSSIBLE), None, {"group_by": "category", "idle": False}), "nodes"
     )
+    assert rows["flops"][0] == 100 + 5_000_000
+    assert math.isnan(rows["wasted_ps"][rows["name"].index("dot.1")])
 
 
-def test_the_number_is_shown_as_it_is() -> None:
-    found = cells(op_profile.TOOL.run(session(15_000), None, {}), "nodes")
-    assert found["hbm_fraction"][found["name"].index("fusion.1")] == pytest.approx(1.5)
+def test_of_several_hosts_one_suffices() -> None:
+    parts = [hlo_ops(session(ops).trace("worker-0")) for ops in (POSSIBLE, IMPOSSIBLE, POSSIBLE)]
+    merged = merge_hlo_ops(parts)
+    row = merged.find(7, "dot.1")
+    assert merged.work.is_miscounted.tolist() == [True, True, True, False]
+    assert not merged.work.knows_flops[row]
+    assert merged.work.space_bytes[0][row] == 3 * 4_000
+    found = [
+        excess
+        for part in (POSSIBLE, IMPOSSIBLE, IMPOSSIBLE)
+        for excess in roof_excesses(session(part).trace("worker-0"))
+    ]
+    (notice,) = excess_notices(found, roofs(session(POSSIBLE).trace("worker-0")))
+    assert notice.message.startswith("For 3 operations")
+
+
+def test_a_sum_above_the_peak_is_unknown() -> None:
+    """Streams run at once: each operation is possible by itself, all of them in the step's time are not."""
+    from tb_tpuprof.analysis.ops.utilization import Utilization
+
+    usual = Utilization(device_ps=US, flops=90, max_flops=100, hbm_bytes=104, max_bytes=100)
+    assert (usual.flops_fraction, usual.bandwidth_fraction, usual.bound_by) == (0.9, 1.0, "memory")
+    above = Utilization(device_ps=US, flops=90, max_flops=100, hbm_bytes=106, max_bytes=100)
+    assert (above.flops_fraction, above.bandwidth_fraction) == (0.9, None)
+    assert (above.roofline_fraction, above.bound_by) == (None, "")
 
 
 def test_the_reason_depends_on_what_is_exceeded() -> None:
-    for given, part in (
-        (session(0, flops=20_000_000), "FLOPs are fewer than counted"),
-        (session(2_000, duration_us=0.5), "too short to be measured"),
+    for name, part in (
+        ("dot.1", "fewer FLOPs ran than were counted"),
+        ("copy.2", "a cache served part of the bytes, or the peak is too low (source: the trace)"),
+        ("short.3", "too short to be measured"),
     ):
-        trace = given.trace("worker-0")
+        trace = one(name, IMPOSSIBLE[name]).trace("worker-0")
         (notice,) = excess_notices(roof_excesses(trace), roofs(trace))
         assert part in notice.message
+
+
+def test_rates_of_the_operations_page_end_at_the_peak() -> None:
+    rows = cells(hlo_stats.TOOL.run(session(IMPOSSIBLE), None, {}), "ops")
+    rates = np.array(rows["flop_rate_flops_per_s"])
+    assert np.nanmax(rates) == pytest.approx(5_000_000 / 10e-6)

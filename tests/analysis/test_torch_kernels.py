@@ -229,7 +229,8 @@ def test_rates_above_a_peak_are_reported(tmp_path: Path) -> None:
     listed.append(kernel("other", 80, 5, 0))
     (excess,) = roof_excesses(opened(tmp_path, whole(listed)))
     assert excess.op == "aten::mm (4096×4096, 4096×4096)"
-    assert excess.fraction == pytest.approx(2 * 4096**3 / 50e-6 / 989.5e12)
+    assert excess.least_ps == pytest.approx(2 * 4096**3 / 989.5e12 * 1e12)
+    assert excess.time_ps == 50 * 10**6
 
 
 def test_without_sizes_nothing_is_known(tmp_path: Path) -> None:

@@ -105,8 +105,8 @@ _PRODUCT = "the product's name, such as v5e; the peer prints the runtime's, v5 l
 _GPUS = "each GPU is a core; the peer has one per host"
 # (run, tool, field), each a pattern: why the two differ.
 DIFFERENCES: dict[tuple[str, str, str], str] = {
-    ("tpu_sparse", "op_profile", "*: HBM"): "122% of the peak is shown, with a diagnostic; the peer caps it "
-    "at 100%",
+    ("tpu_sparse", "op_profile", "*: HBM"): "122% of the peak was counted: unknown, with a notice; the peer "
+    "caps it at 100%",
     ("tpu*", "overview_page", "device type"): _PRODUCT,
     ("corpus_xprof_tpu_inference_2_old__run", "roofline_model", "device_type"): _PRODUCT,
     ("tpu*", "overview_page", "flop_rate_utilization_*"): _PEAKS,

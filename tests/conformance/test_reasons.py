@@ -104,7 +104,7 @@ PROOFS: dict[str, tuple[str, ...]] = {
     "steps that the capture's start or end may have cut are left out, as on the overview": _CUT_STEPS,
     "each GPU is a core; the peer has one per host": _GPU_CORES,
     "the host ran no operation": (f"{_PROOFS}test_a_host_without_operations_idles_in_no_span",),
-    "122% of the peak is shown": ("analysis/test_roof_excess.py::test_the_number_is_shown_as_it_is",),
+    "122% of the peak was counted": ("analysis/test_roof_excess.py::test_no_page_shows_more_than_a_peak",),
     "a step's annotation contains what the GPUs did for it": (
         f"{_STEPS}test_a_step_s_annotation_that_contains_its_kernels_is_the_step",
     ),

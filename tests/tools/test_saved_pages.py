@@ -369,3 +369,15 @@ def test_pages_of_real_gpus_agree_with_their_own_sentences(run: str) -> None:
     times = [struct.unpack("<d", step[2])[0] for step in steps]
     assert payload.scalars["n_steps"].value == len(times) > 5
     assert payload.scalars["step_time_ps"].value == pytest.approx(sum(times) / len(times) * MS)
+
+
+def test_an_operation_above_the_peak_has_no_share_of_it(tmp_path: Path) -> None:
+    """Just below and above the limit, and far above: the page's `flops` is half of `time` here."""
+    whole = node("whole", 1, node("below", 2.08), node("above", 2.12), node("far", 90))
+    page = json.dumps({"byCategory": whole, "deviceType": "TPU v3"}).encode()
+    placed(tmp_path / "r", "h.op_profile.json", page)
+    payload = TOOL.run(Session(str(tmp_path / "r"), cache=False), None, {})
+    shares = {row["name"]: row["flops_fraction"] for row in rows(payload, "op_profile")}
+    assert (shares["whole"], shares["below"]) == (0.5, 1.0)
+    assert math.isnan(shares["above"])
+    assert math.isnan(shares["far"])

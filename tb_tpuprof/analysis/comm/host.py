@@ -17,6 +17,7 @@ from tb_tpuprof.analysis.comm.gpu import gpu_activities, moves_data
 from tb_tpuprof.analysis.comm.tpu import tpu_activity, tpu_ops
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.planes import planes
+from tb_tpuprof.analysis.kernels.copies import copied_bytes
 from tb_tpuprof.analysis.pod.host import PodCore, PodHost, pod_host
 from tb_tpuprof.analysis.steps.device_spans import device_spans
 from tb_tpuprof.trace.trace import Trace
@@ -43,7 +44,7 @@ class Devices:
 class CommRows:
     """One row per device, step and operation that ran in it; times in ps. `hidden_ps` and `exposed_ps` are
     charged (see `exposure.py`), `elapsed_ps` is the sum from start to end; `n` counts the runs that begin in
-    the step.
+    the step, `n_bytes` sums the bytes that their events state, and `n_unsized` counts those that state none.
     """
 
     core: Int64s
@@ -53,6 +54,8 @@ class CommRows:
     exposed_ps: Int64s
     elapsed_ps: Int64s
     n: Int64s
+    n_bytes: Int64s
+    n_unsized: Int64s
 
 
 @dataclass(frozen=True)
@@ -132,7 +135,8 @@ def comm_host(trace: Trace) -> CommHost:
         np.add.at(hidden[core], place, times.hidden_ps)
         np.add.at(partly[core], place, np.where(times.exposed_ps > 0, times.hidden_ps, 0))
         np.add.at(exposed[core], place, times.exposed_ps)
-        parts.append(_rows_of(core, op, times, len(devices.ops)))
+        stated = copied_bytes(trace)[device.event[times.run]] if devices.kind == "GPU" else op * 0 - 1
+        parts.append(_rows_of(core, op, times, stated, len(devices.ops)))
         share = coverage(device)
         kind = np.where(share >= HIDDEN_FROM, 0, np.where(share > EXPOSED_TO, 1, 2))
         np.add.at(n_runs, (device.op, kind), 1)
@@ -151,10 +155,14 @@ def comm_host(trace: Trace) -> CommHost:
     )
 
 
-def _rows_of(core: int, op: Int64s, times: Exposure, n_ops: int) -> CommRows:
-    """The rows of one device: sums over the runs of each operation in each step."""
+def _rows_of(core: int, op: Int64s, times: Exposure, stated: Int64s, n_ops: int) -> CommRows:
+    """The rows of one device: sums over the runs of each operation in each step. `stated`: the bytes that
+    each run states, -1 none.
+    """
     key, position = np.unique(times.step * max(n_ops, 1) + op, return_inverse=True)
-    values = (times.hidden_ps, times.exposed_ps, times.elapsed_ps, times.begins.astype(np.int64))
+    begins = times.begins.astype(np.int64)
+    sizes = (begins * np.maximum(stated, 0), begins * (stated < 0))
+    values = (times.hidden_ps, times.exposed_ps, times.elapsed_ps, begins, *sizes)
     sums = np.zeros((len(values), len(key)), np.int64)
     for total, value in zip(sums, values, strict=True):
         np.add.at(total, position.reshape(-1), value)

@@ -211,7 +211,7 @@ def _ops(used: Sequence[tuple[CommHost, slice]], pod: Pod, n_device_steps: int) 
                 found.append((op, pod.collectives[row] if row >= 0 else None))
             local[code] = keys[key]
         sums.append(_sums(part, rows, local, len(found)))
-    total = np.zeros((len(found), 8))
+    total = np.zeros((len(found), 10))
     for each in sums:
         total[: len(each)] += each
     result = [
@@ -234,9 +234,10 @@ def _transfer_rows(pod: Pod) -> Iterator[tuple[str, int]]:
 
 def _sums(part: CommHost, rows: slice, code: Int64s, n: int) -> Int64s:
     """By operation: hidden, exposed and elapsed time, runs, the devices and steps that have any, and the runs
-    in the whole trace by coverage (three columns); int64[n, 8].
+    in the whole trace by coverage (three columns), the bytes that the runs state, and the runs that state
+    none; int64[n, 10].
     """
-    result = np.zeros((n, 8), np.int64)
+    result = np.zeros((n, 10), np.int64)
     table = part.rows
     in_common = np.flatnonzero((table.step >= rows.start) & (table.step < rows.stop))
     op = code[table.op[in_common]]
@@ -248,12 +249,17 @@ def _sums(part: CommHost, rows: slice, code: Int64s, n: int) -> Int64s:
     np.add.at(result[:, 4], pairs // (n_steps * max(len(part.cores), 1)), 1)
     for column in range(3):
         np.add.at(result[:, 5 + column], code, part.n_runs[:, column])
+    for column, values in ((8, table.n_bytes), (9, table.n_unsized)):
+        np.add.at(result[:, column], op, values[in_common])
     return result
 
 
 def _times(op: CommOp, collective: Collective | None, values: list[float], n: int) -> OpTimes:
     hidden, exposed, elapsed, runs, places = values[:5]
     covered = (int(values[5]), int(values[6]), int(values[7]))
+    n_bytes, n_unsized = values[8:]
+    if runs and not n_unsized:
+        op = replace(op, size_bytes=round(n_bytes / runs))
     if collective is not None and not op.is_async:
         op = replace(op, name=collective.title)
     # Elapsed time per run of the devices that run it, so that devices without it do not make it faster.

@@ -1,5 +1,5 @@
 """Peak rates of accelerators from public data sheets, used if a trace states none or contradicts them. The
-user's own file takes precedence.
+user's own file takes precedence. `docs/peaks.md` lists them, with other precisions.
 
 Rates are dense (no sparsity), for 16-bit operands on matrix units, and per *device*: what the trace shows as
 one plane. A chip of TPU v2, v3 and 7x appears as two devices, each with half of the chip's rates; on v4 and
@@ -48,9 +48,10 @@ DEVICES = (
         700 * _GB / 2,
         "Jouppi et al., CACM 63(7) 2020, doi:10.1145/3360307 (two devices per chip)",
     ),
-    Peaks(r"\bG?B300", 2250e12, 8000 * _GB, f"{_NVIDIA}hgx/"),
+    Peaks(r"\bGB300", 2500e12, 8000 * _GB, f"{_NVIDIA}gb300-nvl72/"),
+    Peaks(r"\bB300", 2250e12, 7700 * _GB, f"{_NVIDIA}hgx/"),
     Peaks(r"\bGB200", 2500e12, 8000 * _GB, f"{_NVIDIA}gb200-nvl72/"),
-    Peaks(r"\bB200", 2250e12, 8000 * _GB, f"{_NVIDIA}hgx/"),
+    Peaks(r"\bB200", 2250e12, 7700 * _GB, f"{_NVIDIA}hgx/"),
     Peaks(r"\bB100", 1750e12, 8000 * _GB, f"{_NVIDIA}hgx/"),
     Peaks(
         r"RTX PRO 6000 Blackwell",
@@ -59,16 +60,23 @@ DEVICES = (
         "https://www.nvidia.com/en-us/products/workstations/professional-desktop-gpus/",
     ),
     Peaks(r"RTX 5090", 419e12, 1792 * _GB, "NVIDIA RTX Blackwell GPU architecture white paper"),
-    Peaks(r"\b(H200|GH200)", 989.5e12, 4800 * _GB, f"{_NVIDIA}h200/"),
+    Peaks(r"\bGH200.*144G", 989.5e12, 4900 * _GB, f"{_NVIDIA}grace-hopper-superchip/ (HBM3e)"),
+    Peaks(r"\bGH200", 989.5e12, 4000 * _GB, f"{_NVIDIA}grace-hopper-superchip/ (96 GB of HBM3)"),
+    Peaks(r"\bH200.*NVL", 835.5e12, 4800 * _GB, f"{_NVIDIA}h200/ (NVL)"),
+    Peaks(r"\bH200", 989.5e12, 4800 * _GB, f"{_NVIDIA}h200/"),
     Peaks(r"\bH100.*PCIe", 756.5e12, 2000 * _GB, f"{_NVIDIA}h100/"),
     Peaks(r"\bH100.*NVL", 835.5e12, 3900 * _GB, f"{_NVIDIA}h100/"),
     Peaks(r"\bH100", 989.5e12, 3350 * _GB, f"{_NVIDIA}h100/"),
     Peaks(r"\bL40S", 362.05e12, 864 * _GB, f"{_NVIDIA}l40s/"),
+    Peaks(r"\bL40\b", 181.05e12, 864 * _GB, f"{_NVIDIA}l40/"),
     Peaks(r"\bL4\b", 121e12, 300 * _GB, f"{_NVIDIA}l4/"),
+    Peaks(r"\bA100(?!\d).*(80GB.*PCIe|PCIe.*80GB)", 312e12, 1935 * _GB, f"{_NVIDIA}a100/ (PCIe)"),
     Peaks(r"\bA100(?!\d).*80GB", 312e12, 2039 * _GB, f"{_NVIDIA}a100/ (SXM)"),
     Peaks(r"\bA100(?!\d)", 312e12, 1555 * _GB, f"{_NVIDIA}a100/ (40 GB)"),
     Peaks(r"\bA10\b", 125e12, 600 * _GB, f"{_NVIDIA}products/a10-gpu/"),
-    Peaks(r"\bV100", 125e12, 900 * _GB, f"{_NVIDIA}v100/"),
+    Peaks(r"\bV100S", 130e12, 1134 * _GB, f"{_NVIDIA}v100/ (V100S)"),
+    Peaks(r"\bV100.*PCIe", 112e12, 900 * _GB, f"{_NVIDIA}v100/ (PCIe)"),
+    Peaks(r"\bV100", 125e12, 900 * _GB, f"{_NVIDIA}v100/ (SXM2)"),
     Peaks(r"\bT4\b", 65e12, 320 * _GB, f"{_NVIDIA}tesla-t4/"),
     Peaks(r"\bP100(?!\d)", 21.2e12, 732 * _GB, f"{_NVIDIA}tesla-p100/"),
     Peaks(r"\bMI355X", 2516.6e12, 8000 * _GB, f"{_AMD}mi350/mi355x.html"),
@@ -76,7 +84,9 @@ DEVICES = (
     Peaks(r"\bMI325X", 1307.4e12, 6000 * _GB, f"{_AMD}mi300/mi325x.html"),
     Peaks(r"\bMI300A", 980.6e12, 5300 * _GB, f"{_AMD}mi300/mi300a.html"),
     Peaks(r"\bMI300X|gfx942", 1307.4e12, 5300 * _GB, f"{_AMD}mi300/mi300x.html"),
-    Peaks(r"\bMI2(50X|50|10)|gfx90a", 191.5e12, 1638 * _GB, f"{_AMD}mi200/mi250x.html (one of two dies)"),
+    Peaks(r"\bMI250X|gfx90a", 191.5e12, 1638 * _GB, f"{_AMD}mi200/mi250x.html (one of two dies)"),
+    Peaks(r"\bMI210", 181e12, 1638 * _GB, f"{_AMD}mi200/mi210.html"),
+    Peaks(r"\bMI250\b", 181e12, 1638 * _GB, f"{_AMD}mi200/mi250.html (one of two dies)"),
     Peaks(r"\bMI100|gfx908", 184.6e12, 1229 * _GB, f"{_AMD}mi100.html"),
 )
 

@@ -25,6 +25,10 @@ COLUMNS = ("flops", "model_flops", "n_bytes", "space_bytes", "knows_flops", "kno
 _MISSING = int(np.iinfo(np.int64).min)
 
 
+def _no_excess() -> Floats:
+    return np.zeros((1 + len(SPACES), 0))
+
+
 @dataclass(frozen=True)
 class Work:
     """Per operation: FLOPs, model FLOPs (those that the model itself needs), bytes in all memories together
@@ -33,6 +37,8 @@ class Work:
     `knows_flops` and `knows_bytes` are False if neither trace nor HLO states them (an opaque custom call, a
     program without HLO in the trace); the numbers are then 0, so that they add nothing to a sum.
     `scaled_flops`: see `roof_flops`; empty if no operands have another precision than the peak's.
+    `excess` [1 + len(SPACES), n]: of FLOPs and of bytes in each memory, the counted amount ÷ the most that
+    the peak allows in the operation's time, where that is impossible, else 0; empty if all of it is possible.
     """
 
     flops: Floats
@@ -42,6 +48,14 @@ class Work:
     knows_flops: Bools
     knows_bytes: Bools
     scaled_flops: Floats = field(default_factory=lambda: np.empty(0))
+    excess: Floats = field(default_factory=_no_excess)
+
+    @property
+    def is_miscounted(self) -> Bools:
+        """Operations of which more was counted than the device can do in their time."""
+        if not self.excess.size:
+            return np.zeros(len(self.flops), np.bool_)
+        return np.asarray((self.excess > 0).any(axis=0), np.bool_)
 
     @property
     def roof_flops(self) -> Floats:
@@ -60,17 +74,29 @@ class Work:
         """The work of n occurrences of each operation."""
         amounts = (self.flops * n, self.model_flops * n, self.n_bytes * n, self.space_bytes * n)
         scaled = self.scaled_flops * n if len(self.scaled_flops) else self.scaled_flops
-        return Work(*amounts, self.knows_flops, self.knows_bytes, scaled)
+        return Work(*amounts, self.knows_flops, self.knows_bytes, scaled, self.excess)
 
     def taken(self, rows: npt.NDArray[np.intp]) -> Work:
         """The work of some of the operations."""
         amounts = (self.flops[rows], self.model_flops[rows], self.n_bytes[rows], self.space_bytes[:, rows])
         scaled = self.scaled_flops[rows] if len(self.scaled_flops) else self.scaled_flops
-        return Work(*amounts, self.knows_flops[rows], self.knows_bytes[rows], scaled)
+        excess = self.excess[:, rows] if self.excess.size else self.excess
+        return Work(*amounts, self.knows_flops[rows], self.knows_bytes[rows], scaled, excess)
 
     def kept(self, mask: npt.NDArray[np.bool_]) -> Work:
         """The work of the operations in the mask."""
         return self if mask.all() else self.taken(np.flatnonzero(mask))
+
+    def without(self, excess: Floats) -> Work:
+        """The same work; the FLOPs, or the bytes, of the operations with an excess of them are unknown."""
+        knows_flops = self.knows_flops & (excess[0] == 0)
+        knows_bytes = self.knows_bytes & (excess[1:] == 0).all(axis=0)
+        flops, model_flops, scaled = (
+            np.where(knows_flops, values, 0.0) if len(values) else values
+            for values in (self.flops, self.model_flops, self.scaled_flops)
+        )
+        n_bytes, space = (np.where(knows_bytes, values, 0.0) for values in (self.n_bytes, self.space_bytes))
+        return Work(flops, model_flops, n_bytes, space, knows_flops, knows_bytes, scaled, excess)
 
 
 def join_work(parts: Iterable[Work]) -> Work:
@@ -81,6 +107,12 @@ def join_work(parts: Iterable[Work]) -> Work:
     }
     if any(len(part.scaled_flops) for part in given):
         joined["scaled_flops"] = np.concatenate([part.roof_flops for part in given])
+    if any(part.excess.size for part in given):
+        none = [np.zeros((1 + len(SPACES), len(part.flops))) for part in given]
+        parts_and_none = zip(given, none, strict=True)
+        joined["excess"] = np.concatenate(
+            [p.excess if p.excess.size else zero for p, zero in parts_and_none], 1
+        )
     return Work(**joined)
 
 
@@ -94,7 +126,7 @@ def no_work(n: int) -> Work:
 
 def summed_work(work: Work, key: npt.NDArray[np.integer], n: int, counted: Bools | None = None) -> Work:
     """Sum of the known work by key; a sum is known if any of its operations is. `counted`: the operations to
-    include, else all.
+    include, else all. What is impossible in an operation is no part of a sum, so sums have no excess.
     """
     weight = np.ones(len(work.flops)) if counted is None else counted.astype(np.float64)
     flops_weight, bytes_weight = weight * work.knows_flops, weight * work.knows_bytes

@@ -202,6 +202,10 @@ def _with_inputs_work(trace: Trace, ops: OpMetrics, rows: Rows, op: Int64s) -> O
         else np.full(len(ops), np.nan)
         for values in (work.flops, work.n_bytes, work.roof_flops)
     )
+    if len(work):
+        is_miscounted = is_known & ((work.flops_excess > 0) | (work.bytes_excess > 0))[place]
+        miscounted = np.where(is_miscounted, trace.events["duration_ps"][rows], 0)
+        ops = replace(ops, miscounted_ps=np.bincount(op, miscounted, len(ops)).astype(np.float64))
     return replace(ops, flops=flops, model_flops=flops, n_bytes=n_bytes, roof_flops=roof_flops)
 
 

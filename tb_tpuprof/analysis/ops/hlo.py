@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.planes import planes
-from tb_tpuprof.analysis.hlo.work import join_work, summed_work
+from tb_tpuprof.analysis.hlo.work import Work, join_work, summed_work
 from tb_tpuprof.analysis.ops.hlo_linked import linked_ops
 from tb_tpuprof.analysis.ops.hlo_record import (
     SUMS,
@@ -26,6 +26,7 @@ from tb_tpuprof.analysis.ops.hlo_record import (
 )
 from tb_tpuprof.analysis.ops.hlo_tpu import tpu_hlo_ops
 from tb_tpuprof.analysis.ops.metrics import sum_by
+from tb_tpuprof.analysis.ops.roofline import possible_work, roofs
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
@@ -35,10 +36,12 @@ Rows = npt.NDArray[np.intp]
 
 @once
 def hlo_ops(trace: Trace) -> HloOps:
-    """Operations of one host. Empty if nothing in the trace names an HLO operation."""
-
+    """Operations of one host. Empty if nothing in the trace names an HLO operation. Their work is unknown
+    where more was counted than the device can do (`possible_work`).
+    """
     kind = planes(trace).hardware
-    return tpu_hlo_ops(trace) if kind == "TPU" else linked_ops(trace, kind)
+    ops = tpu_hlo_ops(trace) if kind == "TPU" else linked_ops(trace, kind)
+    return replace(ops, work=possible_work(ops.work, ops.work_ps, roofs(trace)))
 
 
 def merge_hlo_ops(parts: Sequence[HloOps]) -> HloOps:
@@ -73,13 +76,25 @@ def merge_hlo_ops(parts: Sequence[HloOps]) -> HloOps:
         next((part for part in parts if len(part)), parts[0]),
         **columns,
         energy_j=_summed(row_of, _joined(parts, "energy_j"), n),
-        work=summed_work(join_work([part.work for part in parts]), row_of, n),
+        work=_summed_work(parts, row_of, n),
         host=np.concatenate([np.full(len(part), i) for i, part in enumerate(parts)])[first],
         span_ps=sum(part.span_ps for part in parts),
         n_devices=sum(part.n_devices for part in parts),
         programs={number: title for part in reversed(parts) for number, title in part.programs.items()},
         unreadable={number: reason for part in parts for number, reason in part.unreadable.items()},
     )
+
+
+def _summed_work(parts: Sequence[HloOps], row_of: Int64s, n: int) -> Work:
+    """Sums by row; unknown for a row of which any host counted more than is possible."""
+    joined = join_work([part.work for part in parts])
+    total = summed_work(joined, row_of, n)
+    if not joined.excess.size:
+        return total
+    excess = np.zeros((len(joined.excess), n))
+    for largest, values in zip(excess, joined.excess, strict=True):
+        np.maximum.at(largest, row_of, values)
+    return total.without(excess)
 
 
 def _joined(parts: Sequence[HloOps], key: str) -> npt.NDArray[Any]:

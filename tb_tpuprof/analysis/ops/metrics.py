@@ -15,7 +15,8 @@ from tb_tpuprof.analysis.events.names import parse_op
 Int64s = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 IDLE = "IDLE"
-_AMOUNTS = ("flops", "model_flops", "n_bytes", "roof_flops", "tensor_core_ps")
+_MISCOUNTED = "miscounted_ps"
+_AMOUNTS = ("flops", "model_flops", "n_bytes", "roof_flops", "tensor_core_ps", _MISCOUNTED)
 NO_OPERATION = "(no operation)"  # the type of kernels that no operation is known to have launched
 
 
@@ -30,7 +31,9 @@ class OpMetrics:
 
     `flops`, `model_flops`, `n_bytes`: work of all occurrences, NaN (or no column at all) where unknown.
     `roof_flops`: FLOPs × the peak rate at 16 bits ÷ the peak rate at the precision of their operands; no
-    column: as `flops`. `tensor_core_ps`: self time in kernels that run on tensor cores. `details`: if rows
+    column: as `flops`. `tensor_core_ps`: self time in kernels that run on tensor cores. `miscounted_ps`: time
+    in operations of which more FLOPs or bytes were counted than the device can do (see `attainable`); these
+    are unknown. `details`: if rows
     are told apart by more than their names, texts that do so (see `details`); else no column. `provenance`:
     the framework's name of the operation that a compiler's operation came from. `span_ps`: from the first
     operation to the last, summed over the lines (of hosts) or devices that the operations ran on; the rest of
@@ -51,6 +54,7 @@ class OpMetrics:
     n_bytes: Floats = field(default_factory=_no_floats)
     roof_flops: Floats = field(default_factory=_no_floats)
     tensor_core_ps: Floats = field(default_factory=_no_floats)
+    miscounted_ps: Floats = field(default_factory=_no_floats)
     details: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -76,12 +80,21 @@ class OpMetrics:
             np.divide(self.tensor_core_ps, self.self_ps, out=result, where=self.self_ps > 0)
         return result
 
+    @property
+    def is_miscounted(self) -> npt.NDArray[np.bool_]:
+        """Operations of which more was counted than the device can do in their time."""
+        return np.asarray(self.amounts(_MISCOUNTED) > 0, np.bool_)
+
     def amounts(self, name: str) -> Floats:
-        """A column of work, NaN in all rows if there is none; `flops` in place of missing `roof_flops`."""
+        """A column of work, NaN in all rows if there is none; `flops` in place of missing `roof_flops`, 0 of
+        missing `miscounted_ps`.
+        """
         values: Floats = getattr(self, name)
         if len(values) == len(self):
             return values
-        return self.amounts("flops") if name == "roof_flops" else np.full(len(self), np.nan)
+        if name == "roof_flops":
+            return self.amounts("flops")
+        return np.full(len(self), 0.0 if name == _MISCOUNTED else np.nan)
 
 
 def no_ops() -> OpMetrics:

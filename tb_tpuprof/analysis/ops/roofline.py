@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.device.attainable import excess_of, is_above, share_of_peak
 from tb_tpuprof.analysis.device.hardware import hardware
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.planes import planes
@@ -32,8 +33,9 @@ _PLANE_STATS = (
 )
 _ADDRESS = re.compile(r"https?://\S+ ?")
 UNKNOWN, NO_LIMIT, WAITING = "Unknown", "Below every limit", "Waiting"
+ABOVE_PEAK = "Counted above the peak"
 RESOURCES = ("Compute", *TITLES)
-LIMITS = (UNKNOWN, WAITING, NO_LIMIT, *RESOURCES)
+LIMITS = (UNKNOWN, ABOVE_PEAK, WAITING, NO_LIMIT, *RESOURCES)
 NEAR_A_LIMIT = 0.3  # of a peak: below it, the operation waits for something other than that resource
 
 
@@ -88,12 +90,13 @@ def first_roofs(parts: Sequence[Roofs]) -> Roofs:
 
 @dataclass(frozen=True)
 class Rates:
-    """One row per operation, or per sum of operations. NaN: unknown. Utilizations are rate / peak;
-    `efficiency` is the largest of them.
+    """One row per operation, or per sum of operations. NaN: unknown. Utilizations are rate / peak, by the
+    rule of `attainable`; `efficiency` is the largest of them.
 
     `nearest`: index into (Compute, *TITLES) of the resource used closest to its peak, -1 if none is known or
-    used. `intensity`: FLOPs per byte of all memories; `bound_intensity`: FLOPs per byte of the memory nearest
-    to its peak (HBM if compute is nearest).
+    used. `is_above`: more was counted than a peak allows, so neither is known. `intensity`: FLOPs per byte of
+    all memories; `bound_intensity`: FLOPs per byte of the memory nearest to its peak (HBM if compute is
+    nearest).
     """
 
     flops_per_s: Floats
@@ -107,6 +110,7 @@ class Rates:
     space_fraction: Floats
     efficiency: Floats
     nearest: npt.NDArray[np.intp]
+    is_above: Bools
 
     @property
     def memory_fraction(self) -> Floats:
@@ -122,7 +126,8 @@ class Rates:
 
     def nearest_text(self, row: int) -> str:
         """The resource that an operation uses closest to its peak, however low its utilization."""
-        return RESOURCES[self.nearest[row]] if self.nearest[row] >= 0 else UNKNOWN
+        unknown = ABOVE_PEAK if self.is_above[row] else UNKNOWN
+        return RESOURCES[self.nearest[row]] if self.nearest[row] >= 0 else unknown
 
     def limits(self, is_waiting: Bools) -> npt.NDArray[np.intp]:
         """The limit of each operation, as an index into LIMITS: the resource it uses closest to its peak, if
@@ -134,17 +139,19 @@ class Rates:
         is_near = (self.nearest >= 0) & (np.nan_to_num(self.efficiency) >= NEAR_A_LIMIT)
         limit = np.where(is_near, self.nearest + len(LIMITS) - len(RESOURCES), LIMITS.index(NO_LIMIT))
         limit[np.isnan(self.efficiency)] = LIMITS.index(UNKNOWN)
+        limit[self.is_above] = LIMITS.index(ABOVE_PEAK)
         limit[is_waiting] = LIMITS.index(WAITING)
         return limit.astype(np.intp)
 
 
 def limit_text(nearest: str, share: float, name: str) -> str:
     """The limit of an operation called `name` that uses `nearest` closest to its peak, at the fraction
-    `share` of it: `nearest` or a text of LIMITS.
+    `share` of it: `nearest` or a text of LIMITS. `nearest` may be UNKNOWN or ABOVE_PEAK.
     """
     if is_waiting("", name.rpartition("/")[2]):
         return WAITING
-    return UNKNOWN if nearest == UNKNOWN else nearest if share >= NEAR_A_LIMIT else NO_LIMIT
+    is_known = nearest not in (UNKNOWN, ABOVE_PEAK)
+    return NO_LIMIT if is_known and share < NEAR_A_LIMIT else nearest
 
 
 def in_words(resource: str) -> str:
@@ -164,6 +171,15 @@ def ratio(numerator: Floats, denominator: Floats | Int64s) -> Floats:
     return result
 
 
+def possible_work(work: Work, time_ps: Int64s, peaks: Roofs) -> Work:
+    """The work of operations; unknown where more was counted than the device can do in their time."""
+    seconds = time_ps / 1e12
+    flops = np.maximum(work.roof_flops, work.model_flops)
+    amounts = ((flops, peaks.flops_per_s), *zip(work.space_bytes, peaks.bytes_per_s, strict=True))
+    excess = np.stack([excess_of(amount, seconds, peak) for amount, peak in amounts])
+    return work.without(excess) if excess.any() else work
+
+
 def rates(work: Work, time_ps: Int64s, peaks: Roofs) -> Rates:
     """Rates of work in its time. Formulas: Williams, Waterman, Patterson, CACM 52(4) 2009,
     doi:10.1145/1498765.1498785.
@@ -171,23 +187,25 @@ def rates(work: Work, time_ps: Int64s, peaks: Roofs) -> Rates:
     seconds, bytes_seconds = (
         np.where(is_known, time_ps, 0) / 1e12 for is_known in (work.knows_flops, work.knows_bytes)
     )
-    flops, model = (ratio(values, seconds) for values in (work.flops, work.model_flops))
-    n_bytes, space = (
-        ratio(work.n_bytes, bytes_seconds),
-        ratio(work.space_bytes, np.broadcast_to(bytes_seconds, work.space_bytes.shape)),
-    )
-    flops_or_nan = np.where(work.knows_flops, work.flops, np.nan)
-    n_bytes_known = np.where(work.knows_bytes, work.n_bytes, 0.0)
-    space_bytes = np.where(work.knows_bytes, work.space_bytes, 0.0)
-    space_intensity = ratio(np.broadcast_to(flops_or_nan, work.space_bytes.shape), space_bytes)
-    roof_rate = ratio(work.roof_flops, seconds)
-    flops_fraction = roof_rate / peaks.flops_per_s if peaks.flops_per_s else np.full(len(flops), np.nan)
     peak_bytes_per_s = np.array(peaks.bytes_per_s)[:, None]
-    space_fraction = np.where(
-        peak_bytes_per_s > 0, space / np.where(peak_bytes_per_s > 0, peak_bytes_per_s, 1), np.nan
+    roof_rate = ratio(work.roof_flops, seconds)
+    space = ratio(work.space_bytes, np.broadcast_to(bytes_seconds, work.space_bytes.shape))
+    space_above = is_above(space, peak_bytes_per_s)
+    flops_above, bytes_above = is_above(roof_rate, peaks.flops_per_s), space_above.any(axis=0)
+    knows_flops, knows_bytes = work.knows_flops & ~flops_above, work.knows_bytes & ~bytes_above
+    flops, model = (
+        np.where(knows_flops, ratio(values, seconds), np.nan) for values in (work.flops, work.model_flops)
     )
-    fractions = np.concatenate([flops_fraction[None], space_fraction])
-    efficiency = _largest(fractions)
+    n_bytes = np.where(knows_bytes, ratio(work.n_bytes, bytes_seconds), np.nan)
+    space = np.where(bytes_above, np.nan, space)
+    flops_or_nan = np.where(knows_flops, work.flops, np.nan)
+    space_bytes = np.where(knows_bytes, work.space_bytes, 0.0)
+    space_intensity = ratio(np.broadcast_to(flops_or_nan, work.space_bytes.shape), space_bytes)
+    fractions = np.concatenate(
+        [share_of_peak(roof_rate, peaks.flops_per_s)[None], share_of_peak(space, peak_bytes_per_s)]
+    )
+    above = work.is_miscounted | flops_above | bytes_above
+    efficiency = np.where(above, np.nan, _largest(fractions))
     nearest = np.full(len(flops), -1, np.intp)
     for i in reversed(range(len(fractions))):  # the first of equals
         nearest[(fractions[i] == efficiency) & (efficiency > 0)] = i
@@ -198,13 +216,14 @@ def rates(work: Work, time_ps: Int64s, peaks: Roofs) -> Rates:
         model,
         n_bytes,
         space,
-        ratio(flops_or_nan, n_bytes_known),
+        ratio(flops_or_nan, np.where(knows_bytes, work.n_bytes, 0.0)),
         space_intensity,
         bound_intensity,
-        flops_fraction,
-        space_fraction,
+        fractions[0],
+        fractions[1:],
         efficiency,
         nearest,
+        above,
     )
 
 

@@ -9,7 +9,7 @@ from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.ops.details import Details, call_stacks, input_shapes, with_hlo_shapes
 from tb_tpuprof.analysis.ops.gpu import gpu_ops, gpu_ops_by
-from tb_tpuprof.analysis.ops.gpu_work import with_work
+from tb_tpuprof.analysis.ops.gpu_work import with_work, without_impossible_work
 from tb_tpuprof.analysis.ops.host import host_ops, host_ops_by
 from tb_tpuprof.analysis.ops.metrics import OpMetrics, add_up, by_framework_op, no_ops
 from tb_tpuprof.analysis.ops.tpu import tpu_ops
@@ -32,7 +32,7 @@ def op_stats(trace: Trace) -> OpStats:
     """Operations of one host and of its devices."""
     hardware = planes(trace).hardware
     compiled = (
-        tpu_ops(trace)
+        without_impossible_work(trace, tpu_ops(trace))
         if hardware == "TPU"
         else with_work(trace, gpu_ops(trace))
         if hardware == "GPU"

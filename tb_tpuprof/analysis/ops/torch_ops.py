@@ -125,11 +125,15 @@ def _of_others(trace: Trace, rows: Rows) -> tuple[list[_Label], Int64s, Int64s]:
 
 
 def _label(operation: str, collective: str, kernel: str) -> _Label:
-    """The label of a kernel of a graph, of a collective, or of a kernel without an operator."""
+    """The label of a kernel of a graph, of a collective, or of a kernel without an operator. A kernel of a
+    graph may have the operator that put it there.
+    """
     if is_graph_launch(operation):
         return _Label(operation, GRAPH, operation)
     if collective:
         return _Label(operation or short_name(kernel), collective, operation)
+    if operation:
+        return _Label(operation, category_of(operation), operation)
     return _Label(short_name(kernel), NO_OPERATOR, "")
 
 
@@ -144,7 +148,19 @@ def _work(work: KernelWork, op: Int64s, n: int) -> Work:
     space[0] = np.nan_to_num(n_bytes)
     knows_flops, knows_bytes = np.isfinite(flops), np.isfinite(n_bytes)
     known = np.nan_to_num(flops)
-    return Work(known, known, space[0].copy(), space, knows_flops, knows_bytes, np.nan_to_num(roof_flops))
+    excess = np.zeros((1 + len(SPACES), n))
+    for largest, values in zip(excess, (work.flops_excess, work.bytes_excess), strict=False):
+        np.maximum.at(largest, op[: len(work)], values)
+    return Work(
+        known,
+        known,
+        space[0].copy(),
+        space,
+        knows_flops,
+        knows_bytes,
+        np.nan_to_num(roof_flops),
+        excess if excess.any() else excess[:, :0],
+    )
 
 
 def _record(trace: Trace, labels: list[_Label], op: Int64s, time_ps: Int64s, work: Work) -> HloOps:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.device.attainable import known_share
 from tb_tpuprof.analysis.device.hardware import Hardware, chip_of_plane, hardware
 from tb_tpuprof.analysis.events.charging import union_ps
 from tb_tpuprof.analysis.events.memo import once
@@ -79,16 +80,16 @@ class Utilization:
     @property
     def flops_fraction(self) -> float | None:
         """FLOPs done / FLOPs that the peak allows in the profiled time, including idle time, each at the
-        precision of its operands; None without a peak or FLOPs.
+        precision of its operands; None without a peak or FLOPs, and for more than the peak allows.
         """
-        return (self.roof_flops or self.flops) / self.max_flops if self.max_flops and self.flops else None
+        return known_share(self.roof_flops or self.flops, self.max_flops) if self.flops else None
 
     @property
     def bandwidth_fraction(self) -> float | None:
         """Bytes moved to and from HBM / bytes that the peak allows in the profiled time; None without a peak
-        or bytes.
+        or bytes, and for more than the peak allows.
         """
-        return self.hbm_bytes / self.max_bytes if self.max_bytes and self.hbm_bytes else None
+        return known_share(self.hbm_bytes, self.max_bytes) if self.hbm_bytes else None
 
     @property
     def roofline_fraction(self) -> float | None:
@@ -119,9 +120,7 @@ def utilization(trace: Trace) -> Utilization:
     if machine.kind == "TPU":
         return _utilization_of(machine, ops.span_ps, _work(trace), _duty(trace))
     if machine.kind == "GPU":
-        return _utilization_of(
-            machine, ops.span_ps, _work(trace) if _has_work(ops) else (0.0, 0.0, 0.0), (0, 0)
-        )
+        return _utilization_of(machine, ops.span_ps, _work(trace), (0, 0))
     return Utilization()
 
 
@@ -146,10 +145,6 @@ def _utilization_of(
         machine.peak_hbm_bytes_per_s * seconds,
         roof_flops,
     )
-
-
-def _has_work(ops: OpMetrics) -> bool:
-    return bool(np.nansum(ops.amounts("n_bytes")) or np.nansum(ops.amounts("flops")))
 
 
 def _work(trace: Trace) -> tuple[float, float, float]:

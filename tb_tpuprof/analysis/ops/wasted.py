@@ -21,15 +21,14 @@ Floats = npt.NDArray[np.float64]
 
 
 def wasted_ps(ops: HloOps, peaks: Roofs) -> Floats:
-    """Wasted time of each operation in ps; NaN if its utilization is unknown: no peak or work is known, or
-    only FLOPs are known and there are none. Operations that only run others are NaN, too: their work is that
-    of the operations they run. Where a device only waits (infeed, copy-done) and the work is unknown, all
-    time is wasted.
+    """Wasted time of each operation in ps; NaN if its utilization is unknown: no peak or work is known, more
+    was counted than a peak allows, or only FLOPs are known and there are none. Operations that only run
+    others are NaN, too: their work is that of the operations they run. Where a device only waits (infeed,
+    copy-done) and the work is unknown, all time is wasted.
     """
     speed = rates(ops.work, ops.work_ps, peaks)
-    utilization = np.minimum(speed.efficiency, 1)
     is_known = (speed.efficiency > 0) | (ops.work.knows_bytes & (speed.efficiency == 0))
     has_peak = peaks.flops_per_s > 0 or any(peaks.bytes_per_s)
     unknown = np.where(ops.is_waiting & has_peak, ops.self_ps, np.nan)
-    wasted = np.where(is_known, ops.self_ps * (1 - utilization), unknown)
+    wasted = np.where(is_known, ops.self_ps * (1 - speed.efficiency), unknown)
     return np.where(ops.is_container, np.nan, wasted)

@@ -18,6 +18,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
+import numpy as np
+
+from tb_tpuprof.analysis.device.attainable import is_above
 from tb_tpuprof.analysis.pod.transfers import TransferOp
 
 _SPLIT = ("all-gather", "reduce-scatter", "all-to-all", "ragged-all-to-all", "gather", "scatter")
@@ -44,7 +47,8 @@ class Collective:
     groups. `n_seen`: the most participants of one group in this run; if it is 1, waiting is unknown.
     `ordinals`: for PyTorch, the places in a step of the alike operations that are counted together here.
     `last_core`: the core that arrives last most often, in `last_fraction` of the steps in which others wait;
-    -1 if nobody is seen to wait.
+    -1 if nobody is seen to wait. `link_bytes_per_s`: what all links of a device carry in one direction, 0
+    unknown: no data can be faster, so a higher bandwidth is unknown.
     """
 
     op: TransferOp
@@ -58,6 +62,7 @@ class Collective:
     ordinals: tuple[int, ...] = ()
     last_core: int = -1
     last_fraction: float = 0.0
+    link_bytes_per_s: float = 0.0
 
     @property
     def title(self) -> str:
@@ -86,10 +91,35 @@ class Collective:
         return self.n_seen >= self.group_size > 0
 
     @property
-    def algorithm_bytes_per_s(self) -> float | None:
-        """Bytes of the collective / its time; None if either is unknown, and for halves of asynchronous
-        collectives.
+    def is_above_links(self) -> bool:
+        """Whether its bytes and its time give more than the links carry. A switch can reduce on the way, so
+        an all-reduce has to move its data only once.
         """
+        _, bus = rates = self._rates
+        rate = rates[0] if self.op.kind == "all-reduce" else bus
+        least = np.array([rate if rate is not None and self.group_size > 1 else np.nan])
+        return bool(is_above(least, self.link_bytes_per_s)[0])
+
+    @property
+    def algorithm_bytes_per_s(self) -> float | None:
+        """Bytes of the collective / its time; None if either is unknown, for halves of asynchronous
+        collectives, and for more than the links carry.
+        """
+        return None if self.is_above_links else self._rates[0]
+
+    @property
+    def bus_bytes_per_s(self) -> float | None:
+        """Algorithm bandwidth as the links have to carry it; None if it, the kind or the group is unknown."""
+        return None if self.is_above_links else self._rates[1]
+
+    @property
+    def _rates(self) -> tuple[float | None, float | None]:
+        """Algorithm and bus bandwidth by size and time alone."""
+        algorithm = self._algorithm_rate
+        return algorithm, None if algorithm is None else self._bus_rate(algorithm)
+
+    @property
+    def _algorithm_rate(self) -> float | None:
         size = self.op.size_bytes * (
             self.group_size if self.op.has_hlo and self.op.kind == "reduce-scatter" else 1
         )
@@ -97,11 +127,9 @@ class Collective:
             return None
         return size * max(self.n_per_step, 1.0) / self.transfer_ps * 1e12
 
-    @property
-    def bus_bytes_per_s(self) -> float | None:
-        """Algorithm bandwidth as the links have to carry it; None if the kind or the group is unknown."""
-        rate, n, kind = self.algorithm_bytes_per_s, self.group_size, self.op.kind
-        if rate is None or kind in _WHOLE:
+    def _bus_rate(self, rate: float) -> float | None:
+        n, kind = self.group_size, self.op.kind
+        if kind in _WHOLE:
             return rate
         if self.known_by in (GroupsFrom.NOTHING, GroupsFrom.UNKNOWN) and not self.op.group_size:
             return None
@@ -118,6 +146,8 @@ class Collective:
             return "bandwidth unknown: the trace does not state the size"
         if self.known_by is GroupsFrom.UNKNOWN:
             return "waiting unknown: sends do not name their receivers"
+        if self.is_above_links:
+            return "bandwidth unknown: the size and the time give more than the GPU's links carry"
         if self.bus_bytes_per_s is None:
             return "bus bandwidth unknown: the trace does not state the group"
         if not self.is_complete:

@@ -16,7 +16,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.events.stat_rows import first_ints, values_at
+from tb_tpuprof.analysis.pod.gpu_transfers import gpu_exchanges
 from tb_tpuprof.analysis.pod.transfers import TransferOp, transfer_ops
 from tb_tpuprof.trace.trace import Trace
 
@@ -68,6 +70,8 @@ def exchanges(
 ) -> tuple[tuple[TransferOp, ...], list[Int64s]]:
     """The transfers among the events (rows, steps) of each core, and the transfer of each event, -1 none."""
     if not trace.event_stats.has("comm_kind"):
+        if planes(trace).gpus:
+            return gpu_exchanges(trace, [rows for rows, _ in cores])
         metadata = [trace.events["metadata"][rows].astype(np.int64) for rows, _ in cores]
         ops, op_of_row = transfer_ops(trace, np.unique(np.concatenate([np.empty(0, np.int64), *metadata])))
         return ops, [op_of_row[selected] for selected in metadata]

@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.device.links import link_of
 from tb_tpuprof.analysis.pod.collectives import Collective, GroupsFrom, merge_alike
 from tb_tpuprof.analysis.pod.comms import merged
 from tb_tpuprof.analysis.pod.groups import groups_by_ends
@@ -182,6 +183,7 @@ def join(parts: Sequence[PodHost], correction_ns: Sequence[int] = ()) -> Pod:
     collectives, late_idle_ps, waited_ps = transfers.wait(part_ps, row_of)
     channels, n_unplaced = transfers.channels(row_of, n_steps)
     first = next((part for part, _ in used_hosts), parts[0])
+    link = link_of(first.device)
     return Pod(
         tuple(part.host for part, _ in used_hosts),
         first.kind,
@@ -192,7 +194,9 @@ def join(parts: Sequence[PodHost], correction_ns: Sequence[int] = ()) -> Pod:
         common.steps.name[:n_steps],
         part_ps,
         total_ps,
-        collectives,
+        tuple(replace(one, link_bytes_per_s=link.bytes_per_s) for one in collectives)
+        if link
+        else collectives,
         channels,
         common.n_without,
         common.is_disjoint,

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.device.attainable import excess_of
 from tb_tpuprof.analysis.device.hardware import hardware
 from tb_tpuprof.analysis.device.precisions import precision_of, relative_peak
 from tb_tpuprof.analysis.events.kernel_names import uses_tensor_cores
@@ -52,6 +53,9 @@ class KernelWork:
     """`rows`: kernels that a call of an operator launched, ascending. For each: `call`, the event of that
     call; `kind`, its row of `calls`; its part of the call's FLOPs and bytes, NaN where unknown; `roof_flops`,
     the FLOPs × the peak rate at 16 bits ÷ the peak rate at the precision of the operands.
+
+    `flops_excess` and `bytes_excess`: the amount counted for all calls of the kernel's kind ÷ the most that
+    the GPU can do in their time, where that is impossible, else 0; the amount is then unknown.
     """
 
     rows: Rows
@@ -60,6 +64,8 @@ class KernelWork:
     flops: Floats
     n_bytes: Floats
     roof_flops: Floats
+    flops_excess: Floats
+    bytes_excess: Floats
     calls: Calls
 
     def __len__(self) -> int:
@@ -108,19 +114,40 @@ def kernel_work(trace: Trace) -> KernelWork:
     code = code.reshape(-1)
     calls, kind = operator_calls(trace, events)
     flops, n_bytes = call_work(trace, events, calls, kind)
-    share = _shares(trace.events["duration_ps"][rows], code, len(events))
+    duration = trace.events["duration_ps"][rows]
+    share = _shares(duration, code, len(events))
     uses = _uses_tensor_cores(trace, rows)
     on_tensor_cores = np.bincount(code[uses], minlength=len(events)) > 0
-    factor = _factors(trace, calls, kind, on_tensor_cores)
+    roof_flops = flops * _factors(trace, calls, kind, on_tensor_cores)
+    machine = hardware(trace)
+    flops_excess, bytes_excess = (
+        _excess(np.bincount(kind, amount, len(calls.name)).astype(np.float64), kind[code], duration, peak)
+        for amount, peak in (
+            (roof_flops, machine.peak_flops_per_s),
+            (n_bytes, machine.peak_hbm_bytes_per_s),
+        )
+    )
+    flops_part, roof_part, bytes_part = (
+        np.where(excess > 0, np.nan, amount[code] * share)
+        for amount, excess in ((flops, flops_excess), (roof_flops, flops_excess), (n_bytes, bytes_excess))
+    )
     return KernelWork(
         rows,
         launched_by,
         kind[code],
-        flops[code] * share,
-        n_bytes[code] * share,
-        (flops * factor)[code] * share,
+        flops_part,
+        bytes_part,
+        roof_part,
+        flops_excess,
+        bytes_excess,
         calls,
     )
+
+
+def _excess(counted: Floats, kind: Int64s, duration: Int64s, peak: float) -> Floats:
+    """For each kernel, the excess of what was counted for all calls of its kind over their time."""
+    seconds = np.bincount(kind, duration, len(counted)) / 1e12
+    return excess_of(counted, seconds, peak)[kind]
 
 
 def call_work(trace: Trace, events: Int64s, calls: Calls, kind: Int64s) -> tuple[Floats, Floats]:

@@ -48,6 +48,8 @@ SPAN_US = 2**61 // 10**6
 # Arguments that are decoded on opening, in addition to the stats that analyses read (see kineto.py).
 KINETO_ARGUMENTS = (
     "correlation",
+    "graph id",
+    "graph node id",
     "External id",
     "external id",
     "grid",
@@ -62,6 +64,7 @@ KINETO_ARGUMENTS = (
     "Device Id",
     "Device Type",
     "Bytes",
+    "bytes",
     "Addr",
     "Collective name",
     "In msg nelems",

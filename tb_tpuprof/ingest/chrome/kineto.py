@@ -126,12 +126,15 @@ def stats_of(
     )
     external = np.maximum(_numbers(raw, "External id", slices), _numbers(raw, "external id", slices))
     roles = _roles(raw, slices, slice_role, steps)
-    operation = operations(raw, slices, line, roles, (external, np.where(has_launch, correlation, -1)))
+    graph, node = (_numbers(raw, name, slices) for name in ("graph id", "graph node id"))
+    ids = (external, np.where(has_launch, correlation, -1), graph, node)
+    operation = operations(raw, slices, line, roles, ids)
     stats = [
         _stat("correlation_id", schema.INT, has_launch, correlation),
         _stat("tf_op", schema.TEXT, operation.name >= 0, operation.name),
         _stat("launched_by", schema.INT, operation.operator >= 0, operation.operator),
         _details(raw, slices, slice_role),
+        _copied_bytes(raw, slices, slice_role),
     ]
     stats += [Stat(*columns) for columns in input_columns(raw, slices, np.flatnonzero(roles.operator))]
     if (steps >= 0).any():
@@ -214,6 +217,14 @@ def _detail(raw: RawEvents, parts: list[int], occupancy: float) -> str:
     ]
     words += [f"occ_pct:{occupancy:g}"] if 0 <= occupancy <= 100 else []
     return " ".join(words)
+
+
+def _copied_bytes(raw: RawEvents, slices: Slices, role: Array) -> Stat:
+    """Bytes of copies between memories, where the file states them; fills copy nothing."""
+    n_bytes = _numbers(raw, "bytes", slices)
+    fills = np.array([text[:6].lower() == b"memset" for text in raw.texts.items] + [False], np.bool_)
+    is_copy = (role == COPY) & (slices.kind == DEVICE) & ~fills[raw["name"][slices.raw]]
+    return _stat("copied_bytes", schema.INT, is_copy & (n_bytes >= 0), n_bytes)
 
 
 def _step_ties(slices: Slices, line: Array, steps: Int64s) -> list[Stat]:

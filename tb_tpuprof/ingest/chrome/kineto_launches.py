@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.ingest.chrome.events import RawEvents
+from tb_tpuprof.ingest.chrome.kineto_graphs import creators
 from tb_tpuprof.ingest.chrome.slices import Slices
 from tb_tpuprof.native import nest
 from tb_tpuprof.trace import schema
@@ -74,14 +75,16 @@ class Operations:
 
 
 def operations(
-    raw: RawEvents, slices: Slices, line: Array, roles: Roles, ids: tuple[Int64s, Int64s]
+    raw: RawEvents, slices: Slices, line: Array, roles: Roles, ids: tuple[Int64s, Int64s, Int64s, Int64s]
 ) -> Operations:
     """Operations of slices: of operators themselves, and of what their launches run on devices.
 
-    `ids`: external id and correlation of each slice, 0 or less for none. Kernels of a CUDA or HIP graph
-    belong to its launch: they are named `cudaGraphLaunch`, with the operator around it if there is one.
+    `ids`: external id, correlation, graph and node of each slice, 0 or less for none. Kernels of a CUDA or
+    HIP graph belong to its launch: they are named `cudaGraphLaunch`, with the operator around it if there is
+    one; or after the operator that put them into the graph, if the file shows it. No call of that operator
+    launched them.
     """
-    external, correlation = ids
+    external, correlation, graph_id, node_id = ids
     name = operator_names(raw, slices, roles.operator)
     launches = np.flatnonzero(roles.launch & (correlation > 0))
     around = _innermost(slices, line, np.flatnonzero(roles.operator), launches)
@@ -107,6 +110,10 @@ def operations(
     result[devices[of_graph]] = _graph_names(raw, graph[launch_index[of_graph]], result[devices[of_graph]])
     launched_by = np.full(len(name), -1, np.int64)
     launched_by[devices] = operator
+    kernels = devices[of_graph]
+    creator = creators((graph_id[kernels], node_id[kernels]), (graph_id[launches], node_id[launches]), around)
+    created = kernels[creator >= 0]
+    result[created], launched_by[created] = name[creator[creator >= 0]], -1
     return Operations(result, launched_by)
 
 

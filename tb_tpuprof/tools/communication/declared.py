@@ -10,7 +10,9 @@ from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, number, text
 from tb_tpuprof.tools.tiles import Tile, tiles
 
 _MEAN = "mean per step and device"
-_NO_SIZE = "neither the program nor the file states the size, or the group"
+_NO_SIZE = (
+    "neither the program nor the file states the size or the group, or they give more than the links carry"
+)
 _ALONE = "a copy involves one device, or only one participant was captured"
 EXPOSED_TEXT = "Time in which data moves and nothing computes on the device"
 HIDDEN_TEXT = "Time in which data moves while the device computes"
@@ -48,7 +50,8 @@ OPS = TableSpec(
             "size_bytes",
             "Size",
             "bytes",
-            "The result on one device; PyTorch: the larger of a rank's input and output; of a copy, its data",
+            "The result on one device; PyTorch: the larger of a rank's input and output; of a GPU's copies, "
+            "the mean of what they move",
             unknown="neither the program nor the file states the size",
         ),
         number(

@@ -10,6 +10,7 @@ from tb_tpuprof.analysis.comm.activity import Traffic
 from tb_tpuprof.analysis.comm.host import comm_devices, comm_host
 from tb_tpuprof.analysis.comm.join import Comm
 from tb_tpuprof.analysis.comm.picture import picture
+from tb_tpuprof.analysis.device.links import link_of
 from tb_tpuprof.analysis.steps.clocks import clock_marks
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
@@ -179,7 +180,9 @@ def _bus(comm: Comm) -> Number:
     mean = float(np.average(rates, weights=times))
     fastest = format_value(max(rates), "bytes_per_s")
     note = f"up to {fastest}; {len(rates):,} of {count(n_all, 'collective')}"
-    return Number(mean, note)
+    link = link_of(comm.pod.device)
+    carries = f"; {link.name}: {format_value(link.bytes_per_s, 'bytes_per_s')} per direction" if link else ""
+    return Number(mean, note + carries)
 
 
 def _diagnostics(comm: Comm, hosts: tuple[str, ...]) -> tuple[Diagnostic, ...]:

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.device.attainable import share_of_peak
 from tb_tpuprof.analysis.device.hardware import Hardware, hardware
 from tb_tpuprof.analysis.events.frameworks import TENSORFLOW, UNKNOWN, software
 from tb_tpuprof.analysis.ops.category_sentence import category_sentence, host_categories, sum_categories
 from tb_tpuprof.analysis.ops.gpu import transfer_ps
 from tb_tpuprof.analysis.ops.metrics import IDLE, NO_OPERATION, OpMetrics
 from tb_tpuprof.analysis.ops.roof_excess import excess_notices, roof_excesses
-from tb_tpuprof.analysis.ops.roofline import first_roofs, limit_text, roofs
+from tb_tpuprof.analysis.ops.roofline import ABOVE_PEAK, first_roofs, limit_text, roofs
 from tb_tpuprof.analysis.ops.stats import (
     OpStats,
     op_stats,
@@ -81,6 +82,7 @@ class Side:
     roof_flops: Floats
     tensor_core_fraction: Floats
     is_eager: npt.NDArray[np.bool_]
+    is_miscounted: npt.NDArray[np.bool_]
     details: tuple[str, ...]
 
     @property
@@ -146,6 +148,7 @@ def side(title: str, ops: OpMetrics, with_idle: bool) -> Side:
         np.append(ops.time_ps, np.array(idle, np.int64))[order],
         self_ps[order],
         is_eager=np.append(ops.is_eager, none.astype(np.bool_))[order],
+        is_miscounted=np.append(ops.is_miscounted, none.astype(np.bool_))[order],
         details=tuple(details[i] for i in order.tolist()),
         tensor_core_fraction=np.append(ops.tensor_core_fraction, unknown)[order],
         **work,
@@ -178,6 +181,8 @@ def ops_table(device: Side, host: Side, machine: Hardware, group: str = BY_OP) -
         machine.nearest_limit(f, b)
         for f, b in zip(np.nan_to_num(roof_rate).tolist(), np.nan_to_num(bandwidth).tolist(), strict=True)
     ]
+    is_miscounted = np.concatenate([s.is_miscounted for s in sides]).tolist()
+    near = [(ABOVE_PEAK, 0.0) if above else limit for above, limit in zip(is_miscounted, near, strict=True)]
     limits = [limit_text(*limit, name) for limit, name in zip(near, (*device.name, *host.name), strict=True)]
     shares = [
         np.append(device.share, np.full(n_host, np.nan)),
@@ -204,7 +209,7 @@ def ops_table(device: Side, host: Side, machine: Hardware, group: str = BY_OP) -
             "host_self_fraction": shares[1],
             "host_cumulative_fraction": running[1],
             "flop_rate_flops_per_s": rate,
-            "compute_fraction": roof_rate / (machine.peak_flops_per_s or np.nan),
+            "compute_fraction": share_of_peak(roof_rate, machine.peak_flops_per_s),
             "memory_bandwidth_bytes_per_s": bandwidth,
             "operational_intensity_flops_per_byte": _ratio(flops, n_bytes),
             "bound_by": limits,

@@ -7,6 +7,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.device.attainable import is_above
 from tb_tpuprof.analysis.hlo.memory_accesses import SPACES
 from tb_tpuprof.analysis.ops.category_sentence import category_sentence, op_categories
 from tb_tpuprof.analysis.ops.hlo_record import HloOps, Words, words_of
@@ -54,7 +55,7 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     programs = words_of([on_tensor_cores.programs[p] for p in on_tensor_cores.program.tolist()])
     bounds = Words(limits[~ops.is_sparse].astype(np.int64), LIMITS)
     tables = {
-        "ops": ops_table(ops, (speed, limits), shown, texts),
+        "ops": ops_table(compiled, (speed, limits), shown, texts),
         "by_category": shares_table(SHARES["by_category"], on_tensor_cores.category, on_tensor_cores.self_ps),
         "by_op": shares_table(SHARES["by_op"], _titles(on_tensor_cores), on_tensor_cores.self_ps),
         "by_bound": shares_table(SHARES["by_bound"], bounds, on_tensor_cores.self_ps),
@@ -98,8 +99,9 @@ def _short_sources(source: Words) -> Words:
     return Words(short.codes[source.codes], short.strings)
 
 
-def ops_table(ops: HloOps, speeds: tuple[Rates, Rows], rows: Rows, texts: list[str]) -> Table:
+def ops_table(compiled: CompiledOps, speeds: tuple[Rates, Rows], rows: Rows, texts: list[str]) -> Table:
     """A row per operation, longest self time first. `speeds`: rates, and rows of LIMITS."""
+    ops = compiled.ops
     chosen_ops = ops.taken(rows)
     chosen_rates, limits = _rows_of(speeds[0], rows), speeds[1][rows]
     share = np.where(chosen_ops.is_sparse, np.nan, chosen_ops.self_ps / (ops.busy_ps or 1))
@@ -122,7 +124,7 @@ def ops_table(ops: HloOps, speeds: tuple[Rates, Rows], rows: Rows, texts: list[s
         **({} if ops.kind == "CPU" else {"device_time_fraction": of_span}),
         **_thread_columns(chosen_ops),
         "dma_stall_fraction": _stalls(chosen_ops),
-        **_rate_columns(chosen_ops, chosen_rates),
+        **_rate_columns(chosen_ops, chosen_rates, compiled.roofs.flops_per_s),
         "bound_by": [LIMITS[i] for i in limits.tolist()],
         "nearest_limit": [chosen_rates.nearest_text(i) for i in range(len(rows))],
         "is_rematerialized": _is_rematerialized(chosen_ops),
@@ -143,16 +145,17 @@ def _thread_columns(ops: HloOps) -> dict[str, Values]:
     return {"thread_time_ps": thread, "n_threads": ratio(thread, ops.self_ps)}
 
 
-def _rate_columns(ops: HloOps, speed: Rates) -> dict[str, Values]:
-    """Rates while an operation runs."""
+def _rate_columns(ops: HloOps, speed: Rates, peak: float) -> dict[str, Values]:
+    """Rates while an operation runs. `peak`: FLOP/s of one device, 0 if unknown."""
     scale = ratio(
         ops.work_ps.astype(np.float64), ops.time_ps
     )  # the clock of asynchronous operations is unknown
     flops = np.where(ops.work.knows_flops, ops.work.model_flops, np.nan)
+    normalized = ratio(flops, ops.normalized_ps * scale / 1e12)
     n_memories = len(SPACES) if ops.kind == "TPU" else 1
     return {
         "flop_rate_flops_per_s": speed.model_flops_per_s,
-        "normalized_flops_per_s": ratio(flops, ops.normalized_ps * scale / 1e12),
+        "normalized_flops_per_s": np.where(is_above(normalized, peak), np.nan, normalized),
         "memory_bandwidth_bytes_per_s": speed.bytes_per_s,
         **{f"{SPACES[i]}_bytes_per_s": speed.space_bytes_per_s[i] for i in range(n_memories)},
         "operational_intensity_flops_per_byte": speed.space_intensity[0],

@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.device.attainable import MISCOUNTED, is_above, known_share, share_of_peak
 from tb_tpuprof.analysis.ops.category_sentence import category_sentence, op_categories
 from tb_tpuprof.analysis.ops.hlo_record import HloOps
 from tb_tpuprof.analysis.ops.roofline import NEAR_A_LIMIT, Roofs, ratio
@@ -70,6 +71,7 @@ def nodes_table(tree: OpTree, compiled: CompiledOps) -> Table:
         np.where(is_known, tree.work_ps, 0) / 1e12 for is_known in (work.knows_flops, work.knows_bytes)
     )
     flop_rate, hbm_rate = ratio(work.flops, seconds), ratio(work.space_bytes[0], moving)
+    roof_rate = ratio(work.roof_flops, seconds)
     is_op = tree.op >= 0
     op_rows = np.maximum(tree.op, 0)
     programs = [
@@ -93,11 +95,11 @@ def nodes_table(tree: OpTree, compiled: CompiledOps) -> Table:
         "avg_time_ps": ratio(tree.self_ps.astype(np.float64), tree.n_occurrences),
         "flops": np.where(work.knows_flops, work.flops, np.nan),
         "model_flops": np.where(work.knows_flops, work.model_flops, np.nan),
-        "flop_rate_flops_per_s": flop_rate,
-        "flops_fraction": _share(ratio(work.roof_flops, seconds), peaks.flops_per_s),
+        "flop_rate_flops_per_s": np.where(is_above(roof_rate, peaks.flops_per_s), np.nan, flop_rate),
+        "flops_fraction": share_of_peak(roof_rate, peaks.flops_per_s),
         "hbm_bytes": np.where(work.knows_bytes, work.space_bytes[0], np.nan),
-        "hbm_bytes_per_s": hbm_rate,
-        "hbm_fraction": _share(hbm_rate, peaks.bytes_per_s[0]),
+        "hbm_bytes_per_s": np.where(is_above(hbm_rate, peaks.bytes_per_s[0]), np.nan, hbm_rate),
+        "hbm_fraction": share_of_peak(hbm_rate, peaks.bytes_per_s[0]),
         "on_chip_read_fraction": chip_read,
         "on_chip_write_fraction": chip_write,
         "program": programs,
@@ -115,18 +117,15 @@ def _is_fusion(ops: HloOps) -> npt.NDArray[np.bool_]:
     )
 
 
-def _share(rate: Floats, peak: float) -> Floats:
-    """Rate divided by its peak. A diagnostic reports rates above it."""
-    return rate / peak if peak > 0 else np.full(len(rate), np.nan)
-
-
 def _on_chip(space: Floats, seconds: Floats, peaks: Roofs) -> tuple[Floats, Floats]:
     """Reading from and writing to on-chip memories: CMEM's or VMEM's share of its peak, whichever
     is larger.
     """
     results = []
     for cmem, vmem in ((1, 3), (2, 4)):
-        shares = np.array([_share(ratio(space[i], seconds), peaks.bytes_per_s[i]) for i in (cmem, vmem)])
+        shares = np.array(
+            [share_of_peak(ratio(space[i], seconds), peaks.bytes_per_s[i]) for i in (cmem, vmem)]
+        )
         unknown = np.isnan(shares).all(axis=0)
         results.append(np.where(unknown, np.nan, np.nan_to_num(shares).max(axis=0)))
     return results[0], results[1]
@@ -140,15 +139,18 @@ def _scalars(tree: OpTree, compiled: CompiledOps) -> dict[str, Scalar]:
     idle = ops.idle_ps / ops.total_ps if ops.total_ps and ops.kind != "CPU" else None
 
     def used(amount: float | None, peak: float) -> float | None:
-        return amount / seconds / peak if peak and seconds and amount is not None else None
+        return known_share(amount / seconds, peak) if seconds and amount is not None else None
 
     def note(amount: float | None, peak: float) -> str:
+        if amount is not None and peak and seconds and used(amount, peak) is None:
+            return MISCOUNTED
         return _NO_WORK if amount is None else "while operations run" if peak else "peak unknown"
 
     def working(amount: float | None, peak: float, unit: str) -> str:
-        return "" if amount is None or not seconds else quotient((amount / seconds, peak), unit)
+        return "" if used(amount, peak) is None else quotient(((amount or 0.0) / seconds, peak), unit)
 
     rate = flops / seconds if seconds and flops is not None else None
+    is_miscounted = note(roof_flops, peaks.flops_per_s) == MISCOUNTED
     values = {
         "busy_ps": Number(ops.busy_ps, busy_note(ops)),
         "idle_fraction": Number(
@@ -161,7 +163,7 @@ def _scalars(tree: OpTree, compiled: CompiledOps) -> dict[str, Scalar]:
         ),
         "flops_fraction": Number(
             used(roof_flops, peaks.flops_per_s),
-            note(flops, peaks.flops_per_s),
+            note(roof_flops, peaks.flops_per_s),
             "",
             working(flops, peaks.flops_per_s, "flops_per_s") if roof_flops == flops else "",
         ),
@@ -171,7 +173,10 @@ def _scalars(tree: OpTree, compiled: CompiledOps) -> dict[str, Scalar]:
             "",
             working(hbm, peaks.bytes_per_s[0], "bytes_per_s"),
         ),
-        "flop_rate_flops_per_s": Number(rate, _NO_WORK if rate is None else "while operations run"),
+        "flop_rate_flops_per_s": Number(
+            None if is_miscounted else rate,
+            MISCOUNTED if is_miscounted else _NO_WORK if rate is None else "while operations run",
+        ),
     }
     return fill_scalars(SCALARS, values)
 
@@ -199,9 +204,10 @@ def _verdict(tree: OpTree, compiled: CompiledOps) -> Verdict | None:
     flops, hbm = _whole_work(tree)
     roof_flops = None if flops is None else float(tree.work.roof_flops[0])
     amounts = (("FLOPS", roof_flops, compiled.roofs.flops_per_s), ("HBM", hbm, compiled.roofs.bytes_per_s[0]))
-    used = [
-        (title, amount / seconds / peak) for title, amount, peak in amounts if peak and amount is not None
+    shares = [
+        (title, known_share(amount / seconds, peak)) for title, amount, peak in amounts if amount is not None
     ]
+    used = [(title, share) for title, share in shares if share is not None]
     if used:
         best = max(value for _, value in used)
         level = "warn" if best < NEAR_A_LIMIT else "good"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from tb_tpuprof.analysis.device.attainable import MISCOUNTED
 from tb_tpuprof.analysis.device.hardware import Hardware
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Diagnosis
@@ -348,6 +349,8 @@ def _use_scalars(run: Run) -> dict[str, Scalar]:
             note = (
                 f"{format_value(amount / seconds, unit)} of {format_value(peak, unit)} per "
                 f"{device_word(run.facts, 1)}, idle time included"
+                if share is not None
+                else MISCOUNTED
             )
         working = quotient((amount / seconds, peak), unit) if share is not None and seconds else ""
         if name == "flops_fraction" and share is not None and use.roof_flops != use.flops:

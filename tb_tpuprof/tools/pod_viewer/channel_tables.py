@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.device.attainable import share_of_peak
 from tb_tpuprof.analysis.pod.join import Pod
 from tb_tpuprof.analysis.pod.link_times import ChannelSteps, ChannelTimes, mean_times
 from tb_tpuprof.analysis.pod.topology import Topology, links
@@ -90,7 +91,7 @@ def _links(pod: Pod, slice_of_pod: Topology | str, rate: Floats) -> Mapping[str,
         for end in ("source", "target")
     )
     ways = links(slice_of_pod, source, target)
-    fraction = rate / slice_of_pod.generation.link_bytes_per_s
+    fraction = share_of_peak(rate, slice_of_pod.generation.link_bytes_per_s)
     return {
         "link": ways.names(),
         "hops": ways.hops,

@@ -204,8 +204,8 @@ COLLECTIVES = TableSpec(
             "bytes_per_s",
             "Bytes of the larger side of one participant divided by the transfer time (nccl-tests: algbw)",
             formula="data ÷ transfer time",
-            unknown="the size is unknown, or only the start and the end of the asynchronous operation were "
-            "timed",
+            unknown="the size is unknown, only the start and the end of the asynchronous operation were "
+            "timed, or size and time give more than the links carry",
         ),
         number(
             "bus_bytes_per_s",
@@ -215,8 +215,8 @@ COLLECTIVES = TableSpec(
             "(n-1)/n or 1 "
             "(nccl-tests: busbw)",
             formula="algorithm bandwidth × factor of the kind",
-            unknown="the size is unknown, or only the start and the end of the asynchronous operation were "
-            "timed",
+            unknown="the size is unknown, only the start and the end of the asynchronous operation were "
+            "timed, or size and time give more than the links carry",
         ),
         number("n_groups", "Groups", "count", "Number of groups that run the collective separately"),
         number("group_size", "Cores in a group", "count", "Number of cores that run it together"),
@@ -303,7 +303,7 @@ CHANNELS = TableSpec(
             "Bandwidth compared with the peak rate of one link in one direction",
             is_optional=True,
             formula="bandwidth ÷ rate of a link",
-            unknown="the cores are not neighbors, or the bandwidth is unknown",
+            unknown="the cores are not neighbors, the bandwidth is unknown, or several links carried the data",
         ),
         text("send_op", "Send", "The operation that sends"),
         text("receive_op", "Receive", "The operation that ends the receive"),

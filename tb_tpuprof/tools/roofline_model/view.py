@@ -10,12 +10,14 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.device.attainable import MISCOUNTED
 from tb_tpuprof.analysis.hlo.memory_accesses import SPACES
 from tb_tpuprof.analysis.hlo.work import Work, join_work
 from tb_tpuprof.analysis.ops.category_sentence import category_sentence, op_categories
 from tb_tpuprof.analysis.ops.hlo_record import TRANSFERS, HloOps
 from tb_tpuprof.analysis.ops.hlo_steps import StepWork, step_work, sum_step_work
 from tb_tpuprof.analysis.ops.roofline import (
+    ABOVE_PEAK,
     LIMITS,
     NEAR_A_LIMIT,
     NO_LIMIT,
@@ -255,6 +257,8 @@ def _scalars(whole: Whole, compiled: CompiledOps) -> dict[str, Scalar]:
         if speed.nearest[0] >= 0
         else "peaks unknown"
         if not peaks.is_known
+        else MISCOUNTED
+        if speed.is_above[0]
         else _NO_WORK
     )
     rate, intensity = _or_none(speed.flops_per_s[0]), _or_none(speed.space_intensity[0][0])
@@ -297,7 +301,7 @@ def _verdict(ops: HloOps, whole: Whole, compiled: CompiledOps) -> Verdict | None
         reached = format_fraction(efficiency)
         text += f" The program as a whole runs at {reached} of its roofline, idle time included."
     is_rated = np.isfinite(speed.efficiency) & ~ops.is_waiting & ~_are_collectives(ops)
-    lost = np.where(is_rated, ops.self_ps * (1 - np.minimum(np.nan_to_num(speed.efficiency), 1)), 0.0)
+    lost = np.where(is_rated, ops.self_ps * (1 - np.nan_to_num(speed.efficiency)), 0.0)
     first = int(lost.argmax()) if lost.any() else int(ops.self_ps.argmax())
     if lost[first] > 0:
         near = format_fraction(float(speed.efficiency[first]))
@@ -333,6 +337,11 @@ def _limit_sentence(ops: HloOps, speed: Rates, compiled: CompiledOps) -> str:
         return category_sentence(op_categories(ops, compiled.offload_ps))
     if LIMITS[most] == UNKNOWN:
         return f"{share} of the operations' time is spent in operations with unknown FLOPs and bytes."
+    if LIMITS[most] == ABOVE_PEAK:
+        return (
+            f"{share} of the operations' time is spent in operations with more work counted than the "
+            "device can do, so their limit is unknown."
+        )
     if LIMITS[most] == NO_LIMIT:
         least = format_fraction(NEAR_A_LIMIT)
         return (

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.device.attainable import share_of_peak
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.ingest.pages.page import SavedPage
 from tb_tpuprof.ingest.pages.reading import PageFile, pages_of
@@ -34,6 +35,7 @@ from tb_tpuprof.units import format_fraction, format_time
 Pages = Sequence[tuple[PageFile, SavedPage]]
 _HAS_TRACE = "the run has a trace, from which the other pages compute their numbers."
 _NO_PAGES = "the run contains no pages that an older profiler saved."
+_OF_PEAK = "flops_fraction"
 _INPUT_BOUND = 0.2  # of the step: the share from which the input is named as the problem
 
 
@@ -75,6 +77,8 @@ def _content(spec: TableSpec, pages: Pages) -> Table | None:
         ({**columns, "host": [host] * n}, n) for (host, columns), n in zip(parts, counts, strict=True)
     ]
     filled = {column.name: _column(column, with_host) for column in spec.columns}
+    if filled.get(_OF_PEAK) is not None:
+        filled[_OF_PEAK] = share_of_peak(filled[_OF_PEAK], 1.0)
     return spec.fill({name: values for name, values in filled.items() if values is not None})
 
 

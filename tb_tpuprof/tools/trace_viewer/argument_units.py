@@ -8,6 +8,7 @@ import re
 import numpy as np
 
 from tb_tpuprof.analysis.hlo.memory_accesses import Access, accesses_of
+from tb_tpuprof.analysis.kernels.copies import size_in
 from tb_tpuprof.trace.trace import Trace
 from tb_tpuprof.units import (
     PS_PER_MS,
@@ -30,8 +31,12 @@ _PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 def shown(name: str, value: str) -> str:
     """The value scaled, with the unit that the argument's name states; "" if that is no other text.
 
-    `flops` are floating-point operations, `…bytes…` bytes, `…_ps`, `_ns`, `_us`, `_ms` and `_s` times.
+    `flops` are floating-point operations, `…bytes…` bytes, `…_ps`, `_ns`, `_us`, `_ms` and `_s` times; of
+    `memcpy_details` it is the size of the copy.
     """
+    if name == "memcpy_details":
+        size = size_in(value)
+        return format_bytes(size) if size >= 0 else ""
     number = _number(value)
     if number is None:
         return ""

@@ -2,7 +2,7 @@
 
 const FOLDER = '../../../../docs/';
 const FILES = import.meta.glob<string>(
-  ['../../../../docs/{tools,causes}/*.md', '../../../../docs/{capture,glossary,pytorch}.md'],
+  ['../../../../docs/{tools,causes}/*.md', '../../../../docs/{capture,glossary,peaks,pytorch}.md'],
   { query: '?raw', import: 'default' },
 );
 

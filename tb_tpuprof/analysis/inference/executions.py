@@ -163,7 +163,11 @@ class Owners:
 @once
 def owners(trace: Trace) -> Owners:
     """How events of one host are assigned to executions."""
-    marks = executions(trace)
+    return owners_among(trace, executions(trace))
+
+
+def owners_among(trace: Trace, marks: Executions) -> Owners:
+    """How events of one host are assigned to the given executions, which do not nest."""
     launches = kernel_launches(trace)
     launch_owner = enclosing(trace, marks.row, launches.launch)
     order = np.argsort(launches.kernel, kind="stable")

@@ -28,8 +28,8 @@ _IDLE = 0.9
 _UNASSIGNED = 0.05
 
 
-def verdict_of(found: HostInference) -> Verdict:
-    """What limits these requests; they are at least one."""
+def verdict_of(found: HostInference, more: tuple[str, ...] = ()) -> Verdict:
+    """What limits these requests; they are at least one. `more`: further sentences of evidence."""
     found_limits = limits(found)
     details = [
         text
@@ -46,7 +46,7 @@ def verdict_of(found: HostInference) -> Verdict:
         _level(found_limits),
         _text(found, found_limits),
         _COLORS.get(found_limits.limit, ""),
-        tuple(details),
+        (*details, *more),
         _next(found, found_limits),
     )
 

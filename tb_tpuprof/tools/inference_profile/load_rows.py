@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from tb_tpuprof.analysis.inference.loads import HostLoads, Load
 from tb_tpuprof.tools.payload import Table
@@ -108,7 +109,7 @@ def load_table(loads: HostLoads, model: str, unit: str) -> dict[str, Table]:
     return {"loads": table}
 
 
-def _floats(values: list[float | None]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _floats(values: list[float | None]) -> npt.NDArray[np.float64]:
     return np.array([np.nan if value is None else value for value in values], np.float64)
 
 

@@ -165,10 +165,17 @@ def host_loads(trace: Trace) -> HostLoads:
         model, phase_number = divmod(one, len(Phase))
         counted = n_marks if phase_number else n
         seconds = int(device_ps[i]) / PS_PER_S
+        amounts = (float(values[i]) for values in sums)
+        worked_ps, flops_ps, bytes_ps, flops, roof_flops, hbm_bytes = amounts
         loads[models[model] if model < len(models) else "", Phase(phase_number)] = Load(
             int(counted[one]) if one < len(counted) else 0,
             int(device_ps[i]),
-            *(float(values[i]) for values in sums),
+            worked_ps,
+            flops_ps,
+            bytes_ps,
+            flops,
+            roof_flops,
+            hbm_bytes,
             peaks.flops_per_s * seconds,
             peaks.bytes_per_s[0] * seconds,
         )

@@ -92,8 +92,8 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         "models": group_table(MODELS, everything, everything.model, everything.models),
         "patterns": group_table(PATTERNS, found, found.pattern, found.patterns),
     }
-    more = (load_sentence(loads, model, unit_word(found, 2)), token_sentence(tokens))
-    verdict = verdict_of(found, tuple(text for text in more if text))
+    sentences = (load_sentence(loads, model, unit_word(found, 2)), token_sentence(tokens))
+    verdict = verdict_of(found, tuple(text for text in sentences if text))
     return Payload(TOOL.name, session.run, hosts, tables, scalars(found, tokens), verdict, tuple(diagnostics))
 
 

@@ -153,7 +153,7 @@ def load(flops: float, hbm: float, known: float = 1.0) -> Load:
         (load(0.05, 0.7, 0.4), "memory"),
         (load(0.05, 0.6, 0.4), "unknown"),
         (load(0.1, 0.1, 0.81), "neither"),
-        (load(0.1, 0.1, 0.8), "unknown"),
+        (load(0.1, 0.1, 0.79), "unknown"),
         (load(0.1, 1.05), "memory"),
         (load(0.1, 1.06), "unknown"),
         (load(0.5, 0.5, 0.0), "unknown"),

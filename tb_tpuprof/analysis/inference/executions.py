@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.nesting import parents
-from tb_tpuprof.analysis.events.stat_rows import events_with, first_ints
+from tb_tpuprof.analysis.events.stat_rows import events_with, first_ints, marked
 from tb_tpuprof.analysis.inference.requests import requests
 from tb_tpuprof.analysis.steps.grouping import groups
 from tb_tpuprof.analysis.steps.launches import kernel_launches
@@ -181,7 +181,7 @@ def _group_owners(trace: Trace, marks: Executions) -> Int64s:
     it, an execution is only a part.
     """
     group = groups(trace).group
-    roots = np.union1d(marks.row, first_ints(trace, "_r")[0]).astype(np.intp)
+    roots = marked(np.concatenate((marks.row, first_ints(trace, "_r")[0])), trace.n_events)
     execution = enclosing(trace, marks.row, roots)
     above, own = parents(trace)[roots], group[roots].astype(np.int64)
     begins = (execution >= 0) & (own >= 0) & ((above < 0) | (group[above] != own))

@@ -102,10 +102,17 @@ def request_parts(trace: Trace) -> RequestParts:
     pieces = _joined([own_work, *_host_pieces(trace), others]).clipped(marks.start, extent.end)
     n = marks.n_requests
     batches = np.arange(n, len(marks)), marks.start[n:], extent.end[n:]
-    spans = [np.concatenate(pair) for pair in zip(_spans(trace), batches, strict=True)]
-    time = _charged(pieces, marks.start, extent.end, *spans)
+    execution, start, end = (np.concatenate(pair) for pair in zip(_spans(trace), batches, strict=True))
+    # Most requests wait for the whole of their batch, whose time is charged once.
+    is_whole = (start == marks.start[execution]) & (end == extent.end[execution]) & (execution >= n)
+    row = np.where(is_whole, execution + 2 * n, np.arange(len(start)))
+    charged = np.flatnonzero((end > start) & (row == np.arange(len(start))))
+    time = np.zeros((len(start), N_PARTS), np.int64)
+    time[charged] = _charged(
+        pieces, marks.start, extent.end, execution[charged], start[charged], end[charged]
+    )
     device = time[3 * n :, Part.DEVICE].copy()
-    return RequestParts(_of_requests(trace, time[: 3 * n]), extent.end[:n], device, counts_others)
+    return RequestParts(_of_requests(trace, time[row[: 3 * n]]), extent.end[:n], device, counts_others)
 
 
 def _spans(trace: Trace) -> tuple[Int64s, Int64s, Int64s]:
@@ -162,7 +169,7 @@ def _charged(
         span_shift = (offset - first)[execution[span]]
         low, high = start[span] + span_shift, end[span] + span_shift
         covered = np.zeros(len(span), np.int64)
-        for klass in range(N_PARTS - 1, Part.WAIT, -1):
+        for klass in np.unique(part[part > Part.WAIT])[::-1].tolist():
             counted = part >= klass
             cover = union_cover(begins[counted], ends[counted])
             at_least = cover(high) - cover(low)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from tb_tpuprof.analysis.events.metadata_names import metadata_names
 from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.events.stat_rows import distinct, distinct_codes, first_ints, values_at
 from tb_tpuprof.analysis.inference.executions import executions, owners
+from tb_tpuprof.analysis.inference.latency import Percentile, percentiles, tail_rows
 from tb_tpuprof.analysis.inference.names import UNKNOWN, Phase, annotation_of, pass_of, predicting_function
 from tb_tpuprof.analysis.inference.parts import request_parts
 from tb_tpuprof.analysis.inference.requests import Unit, requests
@@ -100,6 +102,16 @@ class HostInference:
     def __len__(self) -> int:
         return len(self.start_ps)
 
+    @cached_property
+    def percentiles(self) -> tuple[Percentile, ...]:
+        """The percentiles of latency."""
+        return percentiles(self.latency_ps)
+
+    @cached_property
+    def slowest(self) -> Rows:
+        """The slowest tenth, slowest first."""
+        return tail_rows(self.latency_ps)
+
     def of_model(self, model: str) -> HostInference:
         """The requests and batches of one model; all for an empty or unknown name."""
         if not model or model not in self.models:
@@ -144,7 +156,7 @@ def host_inference(trace: Trace) -> HostInference:
     parts = request_parts(trace)
     labels = _Labels(trace)
     names = metadata_names(trace)
-    metadata, code = np.unique(trace.events["metadata"][marks.row[:n]], return_inverse=True)
+    metadata, code = distinct_codes(trace.events["metadata"][marks.row[:n]])
     passes = [pass_of(names[row]) for row in metadata.tolist()]
     phase = np.array(
         [

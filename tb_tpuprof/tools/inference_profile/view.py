@@ -108,7 +108,7 @@ def scalars(found: HostInference, tokens: Tokens) -> dict[str, Scalar]:
         "requests_per_s": Number(
             flow.per_s, peak or f"{unit_word(found, 2)} per second", working=_per_second(found, flow.span_ps)
         ),
-        "latency_mean_ps": Number(total / len(latency), working=mean_working(latency.tolist())),
+        "latency_mean_ps": Number(total / len(latency), working=mean_working(latency)),
         "latency_max_ps": Number(
             int(latency.max()),
             f"{found.unit} {int(found.number[latency.argmax()]):,}",

@@ -14,7 +14,7 @@ from tb_tpuprof.analysis.events.charging import union_ps
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.metadata_names import metadata_names
 from tb_tpuprof.analysis.events.planes import planes
-from tb_tpuprof.analysis.events.stat_rows import distinct, distinct_codes, first_ints, values_at
+from tb_tpuprof.analysis.events.stat_rows import distinct, distinct_codes, first_ints, marked, values_at
 from tb_tpuprof.analysis.inference.executions import executions, owners
 from tb_tpuprof.analysis.inference.latency import Percentile, percentiles, tail_rows
 from tb_tpuprof.analysis.inference.names import UNKNOWN, Phase, annotation_of, pass_of, predicting_function
@@ -386,7 +386,7 @@ def _distinct_rows(*columns: Int64s) -> tuple[list[tuple[int, ...]], Int64s]:
 
 def _numbered(titles: list[str], code: npt.NDArray[np.integer]) -> tuple[tuple[str, ...], Int64s]:
     """Distinct titles that occur, sorted, and each row's index among them; -1 stays."""
-    used = sorted({titles[i] for i in np.unique(code[code >= 0]).tolist()})
+    used = sorted({titles[i] for i in marked(code[code >= 0], len(titles)).tolist()})
     place = {title: i for i, title in enumerate(used)}
     table = np.array([place.get(title, -1) for title in titles] + [-1], np.int64)
     return tuple(used), table[code]

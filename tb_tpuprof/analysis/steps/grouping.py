@@ -29,6 +29,7 @@ from tb_tpuprof.analysis.events.names import is_loop_op
 from tb_tpuprof.analysis.events.nesting import parents
 from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.events.stat_rows import (
+    distinct,
     events_named,
     events_of,
     events_with,
@@ -266,7 +267,7 @@ def _claim_by_level(
     labels = tree.no_labels()
     claimed: list[npt.NDArray[np.intp]] = []
     n_claimed = 0
-    for level in np.unique(levels)[::-1].tolist():
+    for level in distinct(levels)[::-1].tolist():
         at_level = roots[levels == level]
         at_level = at_level[tree.label_of(at_level, labels) < 0]
         at_level = at_level[~tree.has_ancestor_among(at_level)]

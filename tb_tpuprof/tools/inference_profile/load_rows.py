@@ -10,8 +10,8 @@ from tb_tpuprof.tools.payload import Table
 from tb_tpuprof.tools.spec import TableSpec, known_texts, number, text
 from tb_tpuprof.units import PS_PER_S, format_fraction
 
-_NO_SHARE = "the peak, or the work of every operation, is unknown"
-_NO_AMOUNT = "the trace does not state the work of any operation"
+_NO_SHARE = "the peak is unknown, or the work in more than half of the operations' time"
+_NO_AMOUNT = "the work in more than half of the operations' time is unknown"
 LOADS = TableSpec(
     "loads",
     "What limits the device",
@@ -78,6 +78,8 @@ LOADS = TableSpec(
 )
 _BOUNDS = {"compute": "Compute", "memory": "HBM", "neither": "Below every limit", "unknown": ""}
 _ALL_KNOWN = 0.99
+_MOST_KNOWN = 0.5  # of the time: rates of less say nothing about the whole
+_NO_PEAKS = "the device's peak rates are unknown; set them in your own file"
 
 
 def load_table(loads: HostLoads, model: str, unit: str) -> dict[str, Table]:
@@ -89,8 +91,8 @@ def load_table(loads: HostLoads, model: str, unit: str) -> dict[str, Table]:
     if not rows[0].device_ps:
         return {}
     seconds = np.array([row.device_ps for row in rows]) / PS_PER_S
-    flops = np.array([row.flops if row.flops_ps and row.flops else np.nan for row in rows])
-    n_bytes = np.array([row.hbm_bytes if row.bytes_ps and row.hbm_bytes else np.nan for row in rows])
+    says = np.array([_known(row) >= _MOST_KNOWN or row.bound != "unknown" for row in rows])
+    flops, n_bytes = (np.array([getattr(row, name) for row in rows]) for name in ("flops", "hbm_bytes"))
     some = np.where(seconds > 0, seconds, np.nan)
     table = LOADS.fill(
         {
@@ -98,10 +100,10 @@ def load_table(loads: HostLoads, model: str, unit: str) -> dict[str, Table]:
             "n": np.array([row.n for row in rows]),
             "device_ps": np.array([row.device_ps for row in rows]),
             "bound_by": known_texts([_BOUNDS[row.bound] for row in rows]),
-            "flops_fraction": _floats([row.flops_fraction for row in rows]),
-            "hbm_fraction": _floats([row.hbm_fraction for row in rows]),
-            "flops_per_s": flops / some,
-            "bytes_per_s": n_bytes / some,
+            "flops_fraction": np.where(says, _floats([row.flops_fraction for row in rows]), np.nan),
+            "hbm_fraction": np.where(says, _floats([row.hbm_fraction for row in rows]), np.nan),
+            "flops_per_s": np.where(says, flops / some, np.nan),
+            "bytes_per_s": np.where(says, n_bytes / some, np.nan),
             "known_fraction": np.array([_known(row) for row in rows]),
             "reason": known_texts([reason(row, loads) for row in rows]),
         }
@@ -127,16 +129,16 @@ def reason(load: Load, loads: HostLoads) -> str:
         return (
             "the trace states neither the HLO nor the input shapes of their operations, so no FLOPs and bytes"
         )
+    reasons = []
     if not loads.knows_peaks:
-        return (
-            "the peak rates of CPUs are unknown"
-            if loads.kind == "CPU"
-            else "the device's peak rates are unknown; set them in your own file (TPUPROF_PEAKS)"
-        )
+        is_cpu = loads.kind == "CPU"
+        reasons.append("the peak rates of CPUs are unknown" if is_cpu else f"{_NO_PEAKS} (TPUPROF_PEAKS)")
     if load.is_above_a_peak:
-        return "their work exceeds a peak of the device, which is impossible; see the roofline page"
-    left = format_fraction(max(load.unknown_flops, load.unknown_bytes))
-    return f"the FLOPs or bytes of {left} of the operations' time are unknown"
+        reasons.append("their work exceeds a peak of the device, which is impossible; see the roofline page")
+    elif _known(load) < _ALL_KNOWN:
+        left = format_fraction(1 - _known(load))
+        reasons.append(f"the FLOPs or bytes of {left} of the operations' time are unknown")
+    return "; ".join(reasons)
 
 
 def load_sentence(loads: HostLoads, model: str, unit: str) -> str:

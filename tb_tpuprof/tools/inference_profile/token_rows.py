@@ -86,7 +86,7 @@ _BASIS = {
     "pass": "by forward pass, as no request is told apart: time in the queue is unknown",
     "step": "by annotation, as no request is told apart: time in the queue is unknown",
 }
-_COUNTED = {"request": "requests", "pass": "passes", "step": "annotations"}
+_BY = {"request": "", "pass": " · by pass", "step": " · by annotation"}
 
 
 def token_tables(tokens: Tokens, hosts: tuple[str, ...]) -> dict[str, Table]:
@@ -152,7 +152,7 @@ def token_numbers(tokens: Tokens) -> dict[str, Number]:
         if at["p50"] >= 0:
             tail = next((mark for mark in ("p99", "p90") if at[mark] >= 0), "")
             note = f"{tail} {format_time(at[tail])}" if tail else f"longest {format_time(int(values.max()))}"
-            result[name] = Number(at["p50"], f"{note} · {_COUNTED[tokens.by]}")
+            result[name] = Number(at["p50"], note + _BY[tokens.by])
     return result
 
 

@@ -237,17 +237,20 @@ function SizeAndPhase({ payload, params, setParams }: ViewProps): VNode | null {
 
 /** Tokens, and what limits the device while it works. */
 function TokensAndLoads({ payload, params, setParams }: ViewProps): VNode {
+  const tables = {
+    tokens: readIfAny(payload, TABLES.tokens)?.table,
+    loads: readIfAny(payload, TABLES.loads)?.table,
+  };
   return (
-    <>
-      {(['tokens', 'loads'] as const).map((name) => {
-        const table = readIfAny(payload, TABLES[name])?.table;
-        return table ? (
+    <div class="inference-columns">
+      {Object.entries(tables).map(([name, table]) =>
+        table ? (
           <Section key={name} title={table.title} note={table.note} tip={table.description}>
             <PlainTable name={name} table={table} params={params} setParams={setParams} />
           </Section>
-        ) : null;
-      })}
-    </>
+        ) : null,
+      )}
+    </div>
   );
 }
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.inference.latency import Percentile, Throughput, percentiles, throughput
+from tb_tpuprof.analysis.inference.latency import Percentile, Throughput, throughput
 from tb_tpuprof.analysis.inference.record import HostInference
 from tb_tpuprof.tools.payload import Scalar
 from tb_tpuprof.tools.spec import Number, ScalarSpec, fill_scalars
@@ -72,7 +70,7 @@ def throughput_by_host(
     """
     parts = [
         throughput(start_ps[rows], latency_ps[rows])
-        for number in np.unique(host).tolist()
+        for number in np.flatnonzero(np.bincount(host)).tolist()
         for rows in (np.flatnonzero(host == number),)
     ]
     if not parts:
@@ -90,7 +88,7 @@ def request_scalars(found: HostInference) -> dict[str, Scalar]:
     """REQUEST_SCALARS of some requests; none if there are no requests."""
     if not len(found):
         return {}
-    by_name = {one.name: one for one in percentiles(found.latency_ps)}
+    by_name = {one.name: one for one in found.percentiles}
     flow = throughput_of(found)
     batches = f" and {len(found.batches):,} batches" if len(found.batches) else ""
     span = f"in {format_time(flow.span_ps)}{batches}" if flow else ""
@@ -114,7 +112,7 @@ def _percentile(found: HostInference, one: Percentile, note: str) -> Number:
     return Number(one.latency_ps, note)
 
 
-def mean_working(values: Sequence[int]) -> str:
+def mean_working(values: npt.NDArray[np.int64]) -> str:
     """`sum ÷ number = mean` of times."""
-    total = float(np.sum(np.array(values, np.float64)))
+    total = float(values.sum(dtype=np.float64))
     return quotient((total, len(values)), ("ps", "count"), total / len(values), "ps") if len(values) else ""

@@ -169,6 +169,7 @@ HOT_STATS = (
     "data_type",
     "shape",
     "model_id",
+    "request_id",
     "batch_size",
     "batching_input_task_size",
     "batch_size_after_padding",

@@ -10,6 +10,7 @@ import pytest
 from tb_tpuprof.analysis.inference.record import HostInference, host_inference
 from tb_tpuprof.analysis.inference.work import Part
 from tb_tpuprof.tools import get_tool
+from tests.tools.test_kernel_stats import table
 from tests.truth.runner import Truth, profiled
 
 pytestmark = pytest.mark.slow
@@ -90,3 +91,63 @@ def test_batches_of_keras() -> None:
     assert (found.latency_ps / PS <= whole + 1e-5).all()
     assert found.models == ("one_step_on_data_distributed",)
     assert float(found.part_ps[:, Part.DEVICE].sum()) / float(found.latency_ps.sum()) >= 0.3
+
+
+def test_the_last_batch_of_keras_is_smaller() -> None:
+    truth = profiled("predict_tf.py", "uneven", packages=("keras", "tensorflow"))
+    found = found_in(truth)
+    whole = np.array(truth.facts["ended_s"]) - np.array(truth.facts["began_s"])
+    assert truth.facts["size"] == [7] * 14 + [2]
+    assert len(found) == 15
+    assert (found.latency_ps / PS <= whole + 1e-5).all()
+    payload = get_tool("inference_profile").run(truth.session(), None, {})
+    # The clock of the first batch starts long before its function does.
+    span = truth.facts["ended_s"][-1] - truth.facts["ended_s"][0] + found.latency_ps[0] / PS
+    assert float(payload.scalars["requests_per_s"].value or 0) == pytest.approx(15 / span, rel=0.05)
+    # 15 batches are too few to judge.
+    assert payload.verdict is not None
+    assert payload.verdict.text.startswith("Too few requests to say what limits them: the trace has 15")
+
+
+def test_batches_of_a_queueing_server() -> None:
+    truth = profiled("serve_batches_jax.py", "batches")
+    batches = sorted(truth.facts["batches"])
+    began, ended = (np.array([batch[i] for batch in batches]) for i in (0, 1))
+    payload = get_tool("inference_profile").run(truth.session(), None, {})
+    found = found_in(truth)
+    assert len(found) == len(batches)
+    assert found.size.tolist() == [batch[3] for batch in batches]
+    assert [found.models[i] for i in found.model.tolist()] == [batch[2] for batch in batches]
+    longer = (ended - began) - found.latency_ps / PS
+    assert longer.min() >= -5e-5
+    assert np.quantile(longer, 0.9) <= LATE_S
+    span = ended.max() - began.min()
+    assert payload.scalars["requests_per_s"].value == pytest.approx(len(batches) / span, rel=0.02)
+    models, by_size = table(payload, "models"), table(payload, "sizes")
+    rows = dict(zip(models["model"], models["n_requests"], strict=True))
+    assert rows == {model: sum(batch[2] == model for batch in batches) for model in ("small", "large")}
+    sizes = dict(zip(by_size["size"], by_size["n"], strict=True))
+    assert sizes == {n: sum(batch[3] == n for batch in batches) for n in {batch[3] for batch in batches}}
+
+
+def test_requests_of_a_queueing_server() -> None:
+    truth = profiled("serve_batches_jax.py", "requests")
+    requests = sorted(truth.facts["requests"])
+    began, ended = (np.array([request[i] for request in requests]) for i in (0, 1))
+    found = found_in(truth)
+    assert len(found) == len(requests)
+    assert [found.models[i] for i in found.model.tolist()] == [request[2] for request in requests]
+    longer = (ended - began) - found.latency_ps / PS
+    assert longer.min() >= -5e-5
+    assert np.quantile(longer, 0.9) <= 2 * LATE_S  # clients start in bursts, more than there are processors
+    payload = get_tool("inference_profile").run(truth.session(), None, {})
+    span = ended.max() - began.min()
+    assert payload.scalars["requests_per_s"].value == pytest.approx(len(requests) / span, rel=0.02)
+    in_progress = (ended - began).sum() / span
+    assert payload.scalars["mean_in_progress"].value == pytest.approx(in_progress, rel=0.1)
+    at = sorted(ended - began)[(len(found) + 1) // 2 - 1]
+    assert float(payload.scalars["latency_p50_ps"].value or 0) / PS == pytest.approx(at, rel=0.1)
+    # Clients only wait, and the worker annotates none of their requests.
+    assert payload.verdict is not None
+    assert payload.verdict.text.startswith("Limited by waiting: nothing traced happens")
+    assert "of the device's work belongs to no request" in payload.diagnostics[-1].message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy.typing as npt
 from tb_tpuprof.native import charged
 
 Int64s = npt.NDArray[np.int64]
+_ROOM = 2**62
 
 
 def charge(
@@ -48,6 +50,32 @@ def union_ps(start: Int64s, end: Int64s) -> int:
     latest_end = np.maximum.accumulate(end)
     new_start = np.maximum(start[1:], latest_end[:-1])
     return int(end[0] - start[0] + np.maximum(end[1:] - new_start, 0).sum())
+
+
+def unions_ps(key: Int64s, start: Int64s, end: Int64s, n: int) -> Int64s:
+    """Length of the union of the intervals of each key (0 ≤ key < n): int64[n], in ps."""
+    result = np.zeros(n, np.int64)
+    if not len(start):
+        return result
+    order = np.lexsort((start, key))
+    key, start, end = key[order], start[order], end[order]
+    opens = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
+    number = np.zeros(len(key), np.int64)
+    number[opens[1:]] = 1
+    number = np.cumsum(number)
+    earliest = int(start.min())
+    room = max(int(end.max()) - earliest, 0) + 1
+    if room * len(opens) >= _ROOM:  # only damaged times
+        bounds = np.append(opens, len(key)).tolist()
+        for first, last in itertools.pairwise(bounds):
+            result[key[first]] = union_ps(start[first:last], end[first:last])
+        return result
+    # Keys one behind the other: what is latest never reaches into the next one.
+    latest = np.maximum.accumulate(end - earliest + number * room) - number * room + earliest
+    before = np.append(earliest, latest[:-1])
+    before[opens] = start[opens]
+    np.add.at(result, key, np.maximum(end - np.maximum(start, before), 0))
+    return result
 
 
 def union(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:

@@ -12,13 +12,14 @@ executions follow one another.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.nesting import parents
-from tb_tpuprof.analysis.events.stat_rows import events_with, first_ints
+from tb_tpuprof.analysis.events.stat_rows import events_with, first_ints, marked
 from tb_tpuprof.analysis.inference.requests import requests
 from tb_tpuprof.analysis.steps.grouping import groups
 from tb_tpuprof.analysis.steps.launches import kernel_launches
@@ -48,7 +49,13 @@ class Executions:
     def __len__(self) -> int:
         return len(self.row)
 
-    @property
+    @cached_property
+    def by_row(self) -> Rows:
+        """Executions by their events' rows."""
+        order: Rows = np.argsort(self.row, kind="stable")
+        return order
+
+    @cached_property
     def are_sequential(self) -> bool:
         """Whether no two of them overlap in time."""
         order = np.argsort(self.start, kind="stable")
@@ -104,15 +111,16 @@ def _queued(trace: Trace, row: Rows, start: Int64s, end: Int64s, n_requests: int
     return batch_of, queued
 
 
-def enclosing(trace: Trace, marks: Rows, rows: npt.NDArray[np.integer]) -> Int64s:
+def enclosing(trace: Trace, marks: Rows, rows: npt.NDArray[np.integer], order: Rows | None = None) -> Int64s:
     """For each event the index of the mark (events that do not nest) that encloses it on its line, itself
-    included; -1 for none.
+    included; -1 for none. `order`: marks by row, if it is known.
     """
     if not len(marks) or not len(rows):
         return np.full(len(rows), -1, np.int64)
-    order = np.argsort(marks, kind="stable")
-    position = np.searchsorted(marks[order], rows, side="right") - 1
-    mark = marks[order][np.maximum(position, 0)]
+    order = np.argsort(marks, kind="stable") if order is None else order
+    ordered = marks[order]
+    position = np.searchsorted(ordered, rows, side="right") - 1
+    mark = ordered[np.maximum(position, 0)]
     start, duration = trace.events["start_ps"], trace.events["duration_ps"]
     is_inside = (
         (position >= 0)
@@ -133,7 +141,7 @@ class Owners:
 
     def of(self, rows: npt.NDArray[np.integer]) -> Int64s:
         """The execution of each event by thread, group or launch; -1 for none."""
-        owner = enclosing(self.trace, self.executions.row, rows)
+        owner = enclosing(self.trace, self.executions.row, rows, self.executions.by_row)
         left = np.flatnonzero(owner < 0)
         group = groups(self.trace).group[rows[left]]
         if len(self.of_group):
@@ -163,9 +171,13 @@ class Owners:
 @once
 def owners(trace: Trace) -> Owners:
     """How events of one host are assigned to executions."""
-    marks = executions(trace)
+    return owners_among(trace, executions(trace))
+
+
+def owners_among(trace: Trace, marks: Executions) -> Owners:
+    """How events of one host are assigned to the given executions, which do not nest."""
     launches = kernel_launches(trace)
-    launch_owner = enclosing(trace, marks.row, launches.launch)
+    launch_owner = enclosing(trace, marks.row, launches.launch, marks.by_row)
     order = np.argsort(launches.kernel, kind="stable")
     kernel, by_launch = launches.kernel[order], launch_owner[order]
     is_owned = by_launch >= 0
@@ -177,8 +189,8 @@ def _group_owners(trace: Trace, marks: Executions) -> Int64s:
     it, an execution is only a part.
     """
     group = groups(trace).group
-    roots = np.union1d(marks.row, first_ints(trace, "_r")[0]).astype(np.intp)
-    execution = enclosing(trace, marks.row, roots)
+    roots = marked(np.concatenate((marks.row, first_ints(trace, "_r")[0])), trace.n_events)
+    execution = enclosing(trace, marks.row, roots, marks.by_row)
     above, own = parents(trace)[roots], group[roots].astype(np.int64)
     begins = (execution >= 0) & (own >= 0) & ((above < 0) | (group[above] != own))
     result = np.full(int(own.max(initial=-1)) + 1, -1, np.int64)

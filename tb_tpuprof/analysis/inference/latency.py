@@ -49,9 +49,9 @@ class Percentile:
     least: int
 
 
-def percentiles(latency_ps: Int64s) -> tuple[Percentile, ...]:
-    """All of PERCENTILES."""
-    order = np.argsort(latency_ps, kind="stable")
+def percentiles(latency_ps: Int64s, order: Rows | None = None) -> tuple[Percentile, ...]:
+    """All of PERCENTILES. `order`: rows by latency, if it is known."""
+    order = np.argsort(latency_ps, kind="stable") if order is None else order
     return tuple(_percentile(latency_ps, order, *one) for one in PERCENTILES)
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.inference.latency import tail_rows
+from tb_tpuprof.analysis.events.stat_rows import distinct_codes
 from tb_tpuprof.analysis.inference.record import Batches, HostInference
 from tb_tpuprof.analysis.inference.work import Part
 
@@ -47,7 +47,7 @@ class Limits:
 
 def limits(found: HostInference) -> Limits:
     """What limits these requests."""
-    tail = tail_rows(found.latency_ps)
+    tail = found.slowest
     if not len(tail):
         return Limits("unknown", tail, 0.0, ())
     mean_ps = float(found.latency_ps[tail].mean())
@@ -88,10 +88,11 @@ def padding_of(batches: Batches) -> Padding | None:
     known = (batches.size >= 0) & (batches.padded_size > 0) & (batches.size <= batches.padded_size)
     if not known.any():
         return None
-    pairs, count = np.unique(
-        np.stack((batches.size[known], batches.padded_size[known])), axis=1, return_counts=True
-    )
-    size, padded = pairs
+    sizes, size_code = distinct_codes(batches.size[known])
+    padded_sizes, padded_code = distinct_codes(batches.padded_size[known])
+    pairs, pair = distinct_codes(size_code * len(padded_sizes) + padded_code)
+    count = np.bincount(pair)
+    size, padded = sizes[pairs // len(padded_sizes)], padded_sizes[pairs % len(padded_sizes)]
     wasted = (padded - size) * count
     n_slots, n_padding = int((padded * count).sum()), int(wasted.sum())
     if not n_padding:

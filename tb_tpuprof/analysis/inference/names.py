@@ -24,7 +24,7 @@ UNKNOWN = -1
 
 _WORDS = "predict|prediction|inference|infer|request|serve|generate|answer|prefill|decode|score|embed"
 _REQUEST = re.compile(
-    rf"(?P<stem>(?P<word>{_WORDS})(?:_(?:iteration|step|batch|request|call|loop|fn|function))?)"
+    rf"(?P<stem>(?P<word>{_WORDS})(?:_(?:iteration|step|token|batch|request|call|loop|fn|function))?)"
     r"(?:[_ #:]*\d+)?",
     re.IGNORECASE,
 )

@@ -25,6 +25,7 @@ from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.metadata_names import metadata_names
 from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.events.python_frames import Kind
+from tb_tpuprof.analysis.events.stat_rows import marked
 from tb_tpuprof.analysis.inference.executions import enclosing, executions
 from tb_tpuprof.analysis.inference.work import N_PARTS, Part, extents, work
 from tb_tpuprof.analysis.steps.waits import name_kinds
@@ -102,10 +103,17 @@ def request_parts(trace: Trace) -> RequestParts:
     pieces = _joined([own_work, *_host_pieces(trace), others]).clipped(marks.start, extent.end)
     n = marks.n_requests
     batches = np.arange(n, len(marks)), marks.start[n:], extent.end[n:]
-    spans = [np.concatenate(pair) for pair in zip(_spans(trace), batches, strict=True)]
-    time = _charged(pieces, marks.start, extent.end, *spans)
+    execution, start, end = (np.concatenate(pair) for pair in zip(_spans(trace), batches, strict=True))
+    # Most requests wait for the whole of their batch, whose time is charged once.
+    is_whole = (start == marks.start[execution]) & (end == extent.end[execution]) & (execution >= n)
+    row = np.where(is_whole, execution + 2 * n, np.arange(len(start)))
+    charged = np.flatnonzero((end > start) & (row == np.arange(len(start))))
+    time = np.zeros((len(start), N_PARTS), np.int64)
+    time[charged] = _charged(
+        pieces, marks.start, extent.end, execution[charged], start[charged], end[charged]
+    )
     device = time[3 * n :, Part.DEVICE].copy()
-    return RequestParts(_of_requests(trace, time[: 3 * n]), extent.end[:n], device, counts_others)
+    return RequestParts(_of_requests(trace, time[row[: 3 * n]]), extent.end[:n], device, counts_others)
 
 
 def _spans(trace: Trace) -> tuple[Int64s, Int64s, Int64s]:
@@ -149,7 +157,7 @@ def _charged(
     length = last - first
     shelf = np.floor(np.cumsum(length.astype(np.float64)) / _ROOM).astype(np.int64)
     result = np.zeros((len(execution), N_PARTS), np.int64)
-    for number in np.unique(shelf).tolist():
+    for number in range(int(shelf[-1]) + 1 if len(shelf) else 0):
         chosen = np.flatnonzero(shelf == number)
         offset = np.zeros(len(first), np.int64)
         offset[chosen] = np.cumsum(length[chosen]) - length[chosen]
@@ -162,7 +170,7 @@ def _charged(
         span_shift = (offset - first)[execution[span]]
         low, high = start[span] + span_shift, end[span] + span_shift
         covered = np.zeros(len(span), np.int64)
-        for klass in range(N_PARTS - 1, Part.WAIT, -1):
+        for klass in np.flatnonzero(np.bincount(part, minlength=N_PARTS))[::-1].tolist():
             counted = part >= klass
             cover = union_cover(begins[counted], ends[counted])
             at_least = cover(high) - cover(low)
@@ -182,6 +190,7 @@ def _host_pieces(trace: Trace) -> list[_Pieces]:
     is_alone[:n] = marks.batch_of < 0
     active, is_traced = _own_threads(trace)
     traced = active.chosen(is_traced)
+    active = active.chosen(~_may_only_wait(trace)[active.execution])
     low, high = extent.launched.copy(), extent.worked_until.copy()
     # What a batched request's own thread does between is waiting for the batch.
     batch = marks.batch_of[~is_alone[:n]]
@@ -194,6 +203,21 @@ def _host_pieces(trace: Trace) -> list[_Pieces]:
     ]
 
 
+def _may_only_wait(trace: Trace) -> npt.NDArray[np.bool_]:
+    """Executions without any event inside and without work, while a device works for nobody known: a client
+    that waits for its answer looks like that.
+    """
+    marks, done = executions(trace), work(trace)
+    following = np.minimum(marks.row + 1, max(trace.n_events - 1, 0))
+    starts_inside = trace.events["start_ps"][following] < marks.end
+    shows = (following > marks.row) & (trace.lines_at(following) == trace.lines_at(marks.row)) & starts_inside
+    shows[done.owner[done.owner >= 0]] = True
+    is_nobodys = (done.part == Part.DEVICE) & (done.owner < 0)
+    cover = union_cover(done.start[is_nobodys], done.end[is_nobodys])
+    result: npt.NDArray[np.bool_] = ~shows & (cover(marks.end) > cover(marks.start))
+    return result
+
+
 def _own_threads(trace: Trace) -> tuple[_Pieces, npt.NDArray[np.bool_]]:
     """The stretches of executions' own threads that are not known waits, and whether a traced event other
     than the execution's own runs in each.
@@ -201,7 +225,7 @@ def _own_threads(trace: Trace) -> tuple[_Pieces, npt.NDArray[np.bool_]]:
     marks = executions(trace)
     waits = _wait_names(trace)
     found: list[tuple[Rows, Int64s, Int64s]] = [(np.empty(0, np.intp), *(np.empty(0, np.int64),) * 2)]
-    for line in np.unique(trace.event_line[marks.row]).tolist():
+    for line in marked(trace.lines_at(marks.row), len(trace.lines)).tolist():
         rows = slice(int(trace.line_offsets[line]), int(trace.line_offsets[line + 1]))
         parent = parents_within(trace, rows)
         start, end, event = innermost(trace, rows, parent)
@@ -209,7 +233,7 @@ def _own_threads(trace: Trace) -> tuple[_Pieces, npt.NDArray[np.bool_]]:
         is_active = ~in_wait[event]
         found.append((event[is_active] + rows.start, start[is_active], end[is_active]))
     event, start, end = (np.concatenate(column) for column in zip(*found, strict=True))
-    execution = enclosing(trace, marks.row, event)
+    execution = enclosing(trace, marks.row, event, marks.by_row)
     is_inside = execution >= 0
     event, start, end, execution = event[is_inside], start[is_inside], end[is_inside], execution[is_inside]
     pieces = _Pieces(execution, start, end, np.full(len(event), Part.HOST_BEFORE, np.uint8))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,9 @@ from tb_tpuprof.analysis.events.charging import union_ps
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.metadata_names import metadata_names
 from tb_tpuprof.analysis.events.planes import planes
-from tb_tpuprof.analysis.events.stat_rows import first_ints, values_at
+from tb_tpuprof.analysis.events.stat_rows import distinct, distinct_codes, first_ints, marked, values_at
 from tb_tpuprof.analysis.inference.executions import executions, owners
+from tb_tpuprof.analysis.inference.latency import Percentile, percentiles, tail_rows
 from tb_tpuprof.analysis.inference.names import UNKNOWN, Phase, annotation_of, pass_of, predicting_function
 from tb_tpuprof.analysis.inference.parts import request_parts
 from tb_tpuprof.analysis.inference.requests import Unit, requests
@@ -100,6 +102,16 @@ class HostInference:
     def __len__(self) -> int:
         return len(self.start_ps)
 
+    @cached_property
+    def percentiles(self) -> tuple[Percentile, ...]:
+        """The percentiles of latency."""
+        return percentiles(self.latency_ps)
+
+    @cached_property
+    def slowest(self) -> Rows:
+        """The slowest tenth, slowest first."""
+        return tail_rows(self.latency_ps)
+
     def of_model(self, model: str) -> HostInference:
         """The requests and batches of one model; all for an empty or unknown name."""
         if not model or model not in self.models:
@@ -144,7 +156,7 @@ def host_inference(trace: Trace) -> HostInference:
     parts = request_parts(trace)
     labels = _Labels(trace)
     names = metadata_names(trace)
-    metadata, code = np.unique(trace.events["metadata"][marks.row[:n]], return_inverse=True)
+    metadata, code = distinct_codes(trace.events["metadata"][marks.row[:n]])
     passes = [pass_of(names[row]) for row in metadata.tolist()]
     phase = np.array(
         [
@@ -281,12 +293,11 @@ class _Labels:
         numbers = self._ints("model_id")
         metadata = self.trace.events["metadata"][self.marks.row].astype(np.int64)
         names = metadata_names(self.trace)
-        keys, code = np.unique(np.stack((stated, numbers, metadata)), axis=1, return_inverse=True)
+        keys, code = _distinct_rows(stated, numbers, metadata)
         titles = [
             strings.get(text) if text >= 0 else str(number) if number >= 0 else _own_model(names[row])
-            for text, number, row in keys.T.tolist()
+            for text, number, row in keys
         ]
-        code = code.reshape(-1)
         code[(np.arange(len(code)) >= self.marks.n_requests) & (stated < 0) & (numbers < 0)] = -1
         return _numbered(titles, code)
 
@@ -304,9 +315,10 @@ class _Labels:
         """
         done = work(self.trace)
         is_copy = (done.part == Part.TO_DEVICE) & (done.owner >= 0)
-        texts = self.trace.event_stats.texts_at("shape", done.event[is_copy])
-        pairs = np.unique(np.stack((done.owner[is_copy], texts)), axis=1)
-        pairs = pairs[:, pairs[1] >= 0]
+        texts = self.trace.event_stats.texts_at("shape", done.event[is_copy]).astype(np.int64)
+        owner = done.owner[is_copy][texts >= 0]
+        n_strings = len(self.trace.strings)
+        pairs = np.stack(np.divmod(distinct(owner * n_strings + texts[texts >= 0]), max(n_strings, 1)))
         first = np.flatnonzero(np.append(True, pairs[0][1:] != pairs[0][:-1])[: pairs.shape[1]])
         combinations, combination_of = _combinations(pairs, first)
         result = np.full(len(self.marks), -1, np.int64)
@@ -332,10 +344,10 @@ class _Labels:
             key, names = values_at(event[on_device], *first_ints(self.trace, "program_id"), -1), False
             on_device, key = on_device[key != -1], key[key != -1]
         result = np.full(len(self.marks), -1, np.int64)
-        keys, code = np.unique(key, return_inverse=True)
+        keys, code = distinct_codes(key)
         if not len(keys):
             return [], result
-        pair, pair_of = np.unique(owner[on_device] * len(keys) + code, return_inverse=True)
+        pair, pair_of = distinct_codes(owner[on_device] * len(keys) + code)
         total = np.bincount(pair_of, weights=length[on_device].astype(np.float64))
         order = np.lexsort((total, pair // len(keys)))
         result[(pair // len(keys))[order]] = (pair % len(keys))[order]
@@ -355,9 +367,26 @@ def _own_model(name: str) -> str:
     return annotation.model if annotation else predicting_function(name) or name
 
 
+def _distinct_rows(*columns: Int64s) -> tuple[list[tuple[int, ...]], Int64s]:
+    """Distinct combinations of the columns' values, and each row's index among them."""
+    combined = np.zeros(len(columns[0]), np.int64)
+    tables = []
+    for column in columns:
+        values, code = distinct_codes(column)
+        # Numbered anew after each column: a code is never larger than the number of rows.
+        known, combined = distinct_codes(combined * max(len(values), 1) + code)
+        tables.append((known, values))
+    keys = np.arange(len(tables[-1][0]))
+    found: list[list[int]] = []
+    for known, values in reversed(tables):
+        keys, code = np.divmod(known[keys], max(len(values), 1))
+        found.append(values[code].tolist())
+    return list(zip(*reversed(found), strict=True)), combined
+
+
 def _numbered(titles: list[str], code: npt.NDArray[np.integer]) -> tuple[tuple[str, ...], Int64s]:
     """Distinct titles that occur, sorted, and each row's index among them; -1 stays."""
-    used = sorted({titles[i] for i in np.unique(code[code >= 0]).tolist()})
+    used = sorted({titles[i] for i in marked(code[code >= 0], len(titles)).tolist()})
     place = {title: i for i, title in enumerate(used)}
     table = np.array([place.get(title, -1) for title in titles] + [-1], np.int64)
     return tuple(used), table[code]

@@ -65,7 +65,7 @@ def requests(trace: Trace) -> Requests:
     batch_row = _events(trace, _host_metadata(trace, BATCHES))
     passes = _matching(trace, lambda name: pass_of(name) is not None)
     if passes.any():
-        return Requests(_outermost(trace, passes), batch_row[:0], "an LLM engine", "pass")
+        return Requests(outermost(trace, passes), batch_row[:0], "an LLM engine", "pass")
     served = _served(trace, batch_row)
     if len(served):
         return Requests(served, batch_row, "a model server")
@@ -80,7 +80,7 @@ def requests(trace: Trace) -> Requests:
     ):
         chosen = _matching(trace, matches)
         if chosen.any():
-            return Requests(_outermost(trace, chosen), batch_row[:0], source)
+            return Requests(outermost(trace, chosen), batch_row[:0], source)
     if len(batch_row):
         return Requests(batch_row, batch_row[:0], "a model server", "batch")
     return Requests(np.empty(0, np.intp), batch_row)
@@ -100,7 +100,7 @@ def _served(trace: Trace, batch_row: Rows) -> Rows:
     sessions = _host_metadata(trace, SESSION_ROOTS)
     if sessions.any() and (is_server or not any(trains(name) for name in metadata_names(trace))):
         roots = roots | sessions
-    rows = _outermost(trace, roots)
+    rows = outermost(trace, roots)
     if not len(rows) or not len(batch_row):
         return rows
     rows = rows[~are_inside(trace, rows, metadata_named(trace, BATCHES))]
@@ -134,7 +134,9 @@ def _events(trace: Trace, chosen: Mask) -> Rows:
     return rows[~planes(trace).is_derived_line[trace.lines_at(rows)]]
 
 
-def _outermost(trace: Trace, chosen: Mask) -> Rows:
-    """Events of these names that are not inside another of them on their thread."""
+def outermost(trace: Trace, chosen: Mask) -> Rows:
+    """Events of these names (`chosen`: rows of metadata) that are not inside another of them on their
+    thread.
+    """
     rows = _events(trace, chosen)
     return rows[~are_inside(trace, rows, chosen)] if len(rows) else rows

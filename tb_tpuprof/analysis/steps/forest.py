@@ -62,7 +62,7 @@ class Forest:
         nodes = self.node_of(events)
         better = label < labels[nodes]
         labels[nodes[better]] = label[better]
-        frontier = np.unique(nodes[better])
+        frontier = self._distinct(nodes[better])
         while len(frontier):
             source, target = self._out_edges(frontier)
             offered = labels[source]

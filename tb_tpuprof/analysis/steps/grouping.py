@@ -15,7 +15,9 @@ its groups are used.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +29,7 @@ from tb_tpuprof.analysis.events.names import is_loop_op
 from tb_tpuprof.analysis.events.nesting import parents
 from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.events.stat_rows import (
+    distinct,
     events_named,
     events_of,
     events_with,
@@ -54,6 +57,26 @@ _DATA_FUNCTIONS = tuple(
 )
 
 
+class GroupNames(Mapping[int, str]):
+    """Names by group, made when the first one is requested: a server's trace has a group for each request."""
+
+    def __init__(self, make: Callable[[], dict[int, str]]) -> None:
+        self._make = make
+
+    @cached_property
+    def _names(self) -> dict[int, str]:
+        return self._make()
+
+    def __getitem__(self, group: int) -> str:
+        return self._names[group]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
 @dataclass(frozen=True)
 class Groups:
     """`group`: the group of each event, -1 none. `names`: the name of each group as shown to users (`train
@@ -63,7 +86,7 @@ class Groups:
     """
 
     group: npt.NDArray[np.int32]
-    names: dict[int, str]
+    names: Mapping[int, str]
     named_roots: npt.NDArray[np.intp]
     has_loop_ops: bool = False
 
@@ -249,7 +272,7 @@ def _claim_by_level(
     labels = tree.no_labels()
     claimed: list[npt.NDArray[np.intp]] = []
     n_claimed = 0
-    for level in np.unique(levels)[::-1].tolist():
+    for level in distinct(levels)[::-1].tolist():
         at_level = roots[levels == level]
         at_level = at_level[tree.label_of(at_level, labels) < 0]
         at_level = at_level[~tree.has_ancestor_among(at_level)]
@@ -269,16 +292,19 @@ def _named(trace: Trace, group: npt.NDArray[np.int32], order: npt.NDArray[np.int
     graph_type = trace.event_stats.texts("graph_type")
     graph_types = dict(zip(graph_type.owner.tolist(), graph_type.value.tolist(), strict=True))
     texts = np.where(implicit, -1, trace.metadata["name"][trace.events["metadata"][order]]).tolist()
-    text_of = {i: trace.strings.get(i) for i in {*texts, *graph_types.values()}}
-    names: dict[int, str] = {}
-    for number, (root, stated_number) in enumerate(
-        zip(order.tolist(), _numbers(trace, order).tolist(), strict=True)
-    ):
-        name = text_of[graph_types.get(root, texts[number])]
-        names[number] = f"{name} {number if stated_number == _NO_NUMBER else stated_number}".strip()
-    for number in np.unique(group[group >= len(order)]).tolist() if len(group) else []:
-        names[number] = str(number)
-    return Groups(group, names, np.sort(order[~implicit]))
+    strings, stated, beyond = trace.strings, _numbers(trace, order), group[group >= len(order)]
+
+    def make() -> dict[int, str]:
+        text_of = {i: strings.get(i) for i in {*texts, *graph_types.values()}}
+        names: dict[int, str] = {}
+        for number, (root, stated_number) in enumerate(zip(order.tolist(), stated.tolist(), strict=True)):
+            name = text_of[graph_types.get(root, texts[number])]
+            names[number] = f"{name} {number if stated_number == _NO_NUMBER else stated_number}".strip()
+        for number in np.unique(beyond).tolist():
+            names[number] = str(number)
+        return names
+
+    return Groups(group, GroupNames(make), np.sort(order[~implicit]))
 
 
 def _numbers(trace: Trace, roots: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.inference.latency import histogram, percentiles, tail_rows
+from tb_tpuprof.analysis.events.stat_rows import distinct_codes
+from tb_tpuprof.analysis.inference.latency import histogram, percentiles
 from tb_tpuprof.analysis.inference.limits import FEWEST, sides
 from tb_tpuprof.analysis.inference.names import Phase
 from tb_tpuprof.analysis.inference.record import HostInference
@@ -67,7 +68,7 @@ def percentiles_table(found: HostInference) -> Table:
     if len(found):
         add_mean("Average", np.arange(len(found)))
     missing = []
-    for one in percentiles(found.latency_ps):
+    for one in found.percentiles:
         if one.row < 0:
             missing.append(one)
             continue
@@ -78,7 +79,7 @@ def percentiles_table(found: HostInference) -> Table:
         low.append(one.low_ps)
         high.append(one.high_ps)
     if len(found) >= FEWEST:
-        add_mean("Slowest 10%", tail_rows(found.latency_ps))
+        add_mean("Slowest 10%", found.slowest)
     rows = np.array(request, np.int64)
     has_row = rows >= 0
     table = np.array(parts, np.float64).reshape(-1, len(Part))
@@ -231,7 +232,7 @@ def sizes_table(found: HostInference) -> dict[str, Table]:
     is_known = size >= 0
     if not is_known.any():
         return {}
-    sizes, code = np.unique(size[is_known], return_inverse=True)
+    sizes, code = distinct_codes(size[is_known])
     n = np.bincount(code)
     columns: dict[str, Values] = {
         "size": sizes,
@@ -279,7 +280,7 @@ def _tokens(found: HostInference, rows: npt.NDArray[np.integer]) -> float:
 
 def group_table(spec: TableSpec, found: HostInference, code: Int64s, names: Sequence[str]) -> Table:
     """Requests by model or pattern (`code` into `names`, -1 unknown), most requests first."""
-    groups, member = np.unique(code, return_inverse=True)
+    groups, member = distinct_codes(code)
     n = np.bincount(member, minlength=len(groups))
     order = np.argsort(-n, kind="stable")[:N_ROWS]
     by_group = np.split(np.argsort(member, kind="stable"), np.cumsum(n)[:-1]) if len(groups) else []

@@ -6,7 +6,6 @@ from typing import Literal
 
 import numpy as np
 
-from tb_tpuprof.analysis.inference.latency import percentiles
 from tb_tpuprof.analysis.inference.limits import FEWEST, Limits, Padding, limits, padding_of
 from tb_tpuprof.analysis.inference.names import Phase
 from tb_tpuprof.analysis.inference.record import HostInference
@@ -28,8 +27,8 @@ _IDLE = 0.9
 _UNASSIGNED = 0.05
 
 
-def verdict_of(found: HostInference) -> Verdict:
-    """What limits these requests; they are at least one."""
+def verdict_of(found: HostInference, more: tuple[str, ...] = ()) -> Verdict:
+    """What limits these requests; they are at least one. `more`: further sentences of evidence."""
     found_limits = limits(found)
     details = [
         text
@@ -46,7 +45,7 @@ def verdict_of(found: HostInference) -> Verdict:
         _level(found_limits),
         _text(found, found_limits),
         _COLORS.get(found_limits.limit, ""),
-        tuple(details),
+        (*details, *more),
         _next(found, found_limits),
     )
 
@@ -155,7 +154,7 @@ def _host_sentence(found: HostInference, found_limits: Limits) -> str:
 
 
 def _tail_sentence(found: HostInference) -> str:
-    by_name = {one.name: one for one in percentiles(found.latency_ps)}
+    by_name = {one.name: one for one in found.percentiles}
     median, last = by_name["p50"], by_name["p99"]
     if last.row < 0 or median.latency_ps <= 0 or last.latency_ps < 2 * median.latency_ps:
         return ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tb_tpuprof.tools.inference_profile.token_rows import TOKEN_SCALARS
 from tb_tpuprof.tools.requests import REQUEST_SCALARS
 from tb_tpuprof.tools.spec import ColumnSpec, ScalarSpec, TableSpec, number, text
 from tb_tpuprof.tools.tiles import Tile, tiles
@@ -367,11 +368,12 @@ SCALARS = (
         is_optional=True,
         formula="batches ÷ time from the first start to the last end",
     ),
+    *TOKEN_SCALARS,
     ScalarSpec(
         "tokens_per_s",
         "New tokens per second",
         "count",
-        "Tokens that decode passes generate per second, from the first pass's start to the last one's end",
+        "New tokens per second, from the start of the first pass or request to the end of the last one",
         is_optional=True,
         formula="Σ new tokens ÷ time from the first start to the last end",
     ),
@@ -407,6 +409,8 @@ SCALARS = (
 TILES = tiles(
     "n_requests",
     "requests_per_s",
+    "first_token_p50_ps",
+    "token_gap_p50_ps",
     "latency_p50_ps",
     "latency_p99_ps",
     "padding_fraction",

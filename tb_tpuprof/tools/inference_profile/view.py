@@ -8,13 +8,16 @@ import numpy as np
 
 from tb_tpuprof.analysis.inference.latency import throughput
 from tb_tpuprof.analysis.inference.limits import padding_of, sides
+from tb_tpuprof.analysis.inference.loads import host_loads, summed_loads
 from tb_tpuprof.analysis.inference.names import Phase
 from tb_tpuprof.analysis.inference.record import HostInference, host_inference, summed
 from tb_tpuprof.analysis.inference.requests import has_requests
+from tb_tpuprof.analysis.inference.tokens import Tokens, host_tokens, summed_tokens
 from tb_tpuprof.analysis.steps.diagnostics import trace_notices
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Availability, Param, Params
+from tb_tpuprof.tools.inference_profile.load_rows import LOADS, load_sentence, load_table
 from tb_tpuprof.tools.inference_profile.rows import (
     batch_tables,
     group_table,
@@ -26,6 +29,13 @@ from tb_tpuprof.tools.inference_profile.rows import (
 )
 from tb_tpuprof.tools.inference_profile.sentences import notices, verdict_of
 from tb_tpuprof.tools.inference_profile.tables import MODELS, PATTERNS, SCALARS, TABLES, TILES
+from tb_tpuprof.tools.inference_profile.token_rows import (
+    GENERATIONS,
+    TOKENS,
+    token_numbers,
+    token_sentence,
+    token_tables,
+)
 from tb_tpuprof.tools.payload import Diagnostic, Payload, Scalar
 from tb_tpuprof.tools.requests import (
     mean_working,
@@ -53,7 +63,7 @@ _REMEDY = (
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """The requests of one, several or all hosts together, of all models or one."""
-    parts = session.map(host_inference, hosts, trace_notices)
+    parts = session.map(host_inference, hosts, trace_notices, host_loads, host_tokens)
     everything = summed([replace(part, hosts=(host,)) for part, host in zip(parts, hosts, strict=True)])
     if not len(everything):
         raise ToolUnavailable(TOOL.name, _REASON, _REMEDY)
@@ -65,6 +75,8 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     found = everything.of_model(model)
     if not len(found):
         raise BadParameter("model", model, "a model with requests, or empty for all")
+    loads = summed_loads(session.map(host_loads, hosts))
+    tokens = summed_tokens(session.map(host_tokens, hosts), everything.models).of_model(model)
     of_trace = [notice for of_host in session.map(trace_notices, hosts) for notice in of_host]
     diagnostics = [Diagnostic(notice.severity, notice.message, notice.remedy) for notice in of_trace]
     diagnostics += [Diagnostic("info", text, remedy) for text, remedy in notices(found)]
@@ -73,17 +85,19 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         "histogram": histogram_table(found),
         **sizes_table(found),
         **phases_table(found),
+        **load_table(loads, model, unit_word(found, 2)),
+        **token_tables(tokens, hosts),
         "requests": requests_table(found),
         **batch_tables(found),
         "models": group_table(MODELS, everything, everything.model, everything.models),
         "patterns": group_table(PATTERNS, found, found.pattern, found.patterns),
     }
-    return Payload(
-        TOOL.name, session.run, hosts, tables, scalars(found), verdict_of(found), tuple(diagnostics)
-    )
+    sentences = (load_sentence(loads, model, unit_word(found, 2)), token_sentence(tokens))
+    verdict = verdict_of(found, tuple(text for text in sentences if text))
+    return Payload(TOOL.name, session.run, hosts, tables, scalars(found, tokens), verdict, tuple(diagnostics))
 
 
-def scalars(found: HostInference) -> dict[str, Scalar]:
+def scalars(found: HostInference, tokens: Tokens) -> dict[str, Scalar]:
     """The page's numbers, of at least one request."""
     flow = throughput_of(found)
     assert flow is not None
@@ -94,7 +108,7 @@ def scalars(found: HostInference) -> dict[str, Scalar]:
         "requests_per_s": Number(
             flow.per_s, peak or f"{unit_word(found, 2)} per second", working=_per_second(found, flow.span_ps)
         ),
-        "latency_mean_ps": Number(total / len(latency), working=mean_working(latency.tolist())),
+        "latency_mean_ps": Number(total / len(latency), working=mean_working(latency)),
         "latency_max_ps": Number(
             int(latency.max()),
             f"{found.unit} {int(found.number[latency.argmax()]):,}",
@@ -121,9 +135,10 @@ def scalars(found: HostInference) -> dict[str, Scalar]:
         note = f"{padding.n_padding:,} of {padding.n_slots:,} batch slots"
         working = quotient((padding.n_padding, padding.n_slots), "count")
         result["padding_fraction"] = Number(padding.fraction, note, working=working)
-    tokens = _tokens_per_s(found)
-    if tokens is not None:
-        result["tokens_per_s"] = Number(tokens[0], f"{tokens[1]:,} tokens")
+    rate = _tokens_per_s(found, tokens)
+    if rate is not None:
+        result["tokens_per_s"] = Number(rate[0], f"{rate[1]:,} tokens")
+    result |= token_numbers(tokens)
     return {**request_scalars(found), **fill_scalars(SCALARS, result)}
 
 
@@ -134,8 +149,14 @@ def _per_second(found: HostInference, span_ps: int) -> str:
     return f"{len(found):,} ÷ {format_time(span_ps)} = {three_digits(per_s)} per second"
 
 
-def _tokens_per_s(found: HostInference) -> tuple[float, int] | None:
-    """(rate, number) of the tokens that passes generate; None if one does not state its own."""
+def _tokens_per_s(found: HostInference, tokens: Tokens) -> tuple[float, int] | None:
+    """(rate, number) of the tokens that passes or requests generate; None if a pass does not state its
+    own.
+    """
+    if tokens.by == "request" and len(found.hosts) == 1:
+        n = int(tokens.generations.n_tokens.sum())
+        flow = throughput(found.start_ps, found.latency_ps)
+        return (n / (flow.span_ps / PS_PER_S), n) if flow.span_ps else None
     rows = np.flatnonzero((found.phase == Phase.DECODE) | (found.phase == Phase.MIXED))
     if not len(rows) or (found.decode_tokens[rows] < 0).any() or len(found.hosts) > 1:
         return None
@@ -169,7 +190,7 @@ TOOL = Tool(
     view=view,
     available=available,
     badge=badge,
-    tables=TABLES,
+    tables=(*TABLES[:4], LOADS, TOKENS, GENERATIONS, *TABLES[4:]),
     scalars=SCALARS,
     tiles=TILES,
     params=(Param("model", "Model", "text", "", "Only the requests of this model; empty: of all"),),

@@ -3,6 +3,7 @@
     annotated   calls of a tf.function, each in an annotation `predict`
     function    the same calls without annotations, of a function called `serve`
     keras       one `predict` of a Keras model, batch by batch
+    uneven      the same with 100 rows in batches of 7: the last batch has 2
 
 The program writes when each request began and ended by its own clock; of Keras as its callback sees it.
 """
@@ -44,12 +45,12 @@ def calls(is_annotated):
     return moments
 
 
-def keras_batches():
+def keras_batches(n_rows, batch_size):
     """Moments of each batch of one `predict`."""
     import keras
 
     model = keras.Sequential([keras.layers.Dense(512, activation="tanh") for _ in range(4)])
-    inputs = np.random.default_rng(0).standard_normal((64 * N_REQUESTS, 512)).astype(np.float32)
+    inputs = np.random.default_rng(0).standard_normal((n_rows, 512)).astype(np.float32)
     moments = []
 
     class Clock(keras.callbacks.Callback):
@@ -57,18 +58,21 @@ def keras_batches():
             self.began = time.perf_counter()
 
         def on_predict_batch_end(self, batch, logs=None):
-            moments.append((self.began, time.perf_counter(), 64))
+            size = min(batch_size, n_rows - batch * batch_size)
+            moments.append((self.began, time.perf_counter(), size))
 
-    model.predict(inputs, batch_size=64, verbose=0)
+    model.predict(inputs, batch_size=batch_size, verbose=0)
     with tf.profiler.experimental.Profile(sys.argv[1]):
-        model.predict(inputs, batch_size=64, verbose=0, callbacks=[Clock()])
+        model.predict(inputs, batch_size=batch_size, verbose=0, callbacks=[Clock()])
     return moments
 
 
 def main():
     out, kind = sys.argv[1], sys.argv[2]
     if kind == "keras":
-        moments = keras_batches()
+        moments = keras_batches(64 * N_REQUESTS, 64)
+    elif kind == "uneven":
+        moments = keras_batches(100, 7)
     else:
         for size in SIZES * 2:
             serve(tf.zeros((size, 512)))

@@ -1,6 +1,6 @@
 /**
- * Inference from top to bottom: tiles, models, latency and its parts, batch sizes, prefill and decode,
- * requests, batches, groups.
+ * Inference from top to bottom: tiles, models, latency and its parts, tokens, what limits the device, batch
+ * sizes, prefill and decode, requests, tokens of requests, batches, groups.
  */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
@@ -235,6 +235,25 @@ function SizeAndPhase({ payload, params, setParams }: ViewProps): VNode | null {
   );
 }
 
+/** Tokens, and what limits the device while it works. */
+function TokensAndLoads({ payload, params, setParams }: ViewProps): VNode {
+  const tables = {
+    tokens: readIfAny(payload, TABLES.tokens)?.table,
+    loads: readIfAny(payload, TABLES.loads)?.table,
+  };
+  return (
+    <div class="inference-columns">
+      {Object.entries(tables).map(([name, table]) =>
+        table ? (
+          <Section key={name} title={table.title} note={table.note} tip={table.description}>
+            <PlainTable name={name} table={table} params={params} setParams={setParams} />
+          </Section>
+        ) : null,
+      )}
+    </div>
+  );
+}
+
 /** Up to this many models stand side by side; more are a list. */
 const MODELS_SIDE_BY_SIDE = 6;
 
@@ -271,7 +290,7 @@ function ModelChoice({
 export function InferenceView({ payload, params, setParams }: ViewProps): VNode {
   const models = useMemo(() => modelsOf(payload), [payload]);
   const requests = readTable(payload, TABLES.requests).table;
-  const rest = ['batches', 'batch_percentiles', 'models', 'patterns'] as const;
+  const rest = ['generations', 'batches', 'batch_percentiles', 'models', 'patterns'] as const;
   const link = { params, setParams };
   return (
     <>
@@ -284,13 +303,14 @@ export function InferenceView({ payload, params, setParams }: ViewProps): VNode 
         />
       )}
       <LatencySection payload={payload} {...link} />
+      <TokensAndLoads payload={payload} {...link} />
       <SizeAndPhase payload={payload} {...link} />
       <Section title={requests.title} note={requests.note} tip={requests.description}>
         <RequestTable name="requests" table={requests} hidden={HIDDEN_REQUEST} hasToolbar {...link} />
       </Section>
       {rest.map((name) => {
         const table = payload.tables[name];
-        const least = name === 'batches' || name === 'batch_percentiles' ? 1 : 2;
+        const least = name === 'models' || name === 'patterns' ? 2 : 1;
         return table && table.n_rows >= least ? (
           <Section key={name} title={table.title} note={table.note} tip={table.description}>
             <PlainTable name={name} table={table} {...link} />

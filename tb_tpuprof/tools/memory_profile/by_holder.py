@@ -6,17 +6,19 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.flame.module_contents import ModuleContents, module_contents
+from tb_tpuprof.analysis.flame.modules import OUTSIDE
 from tb_tpuprof.analysis.memory.events import MemoryEvents
 from tb_tpuprof.analysis.memory.holders import Holders, allocations, holders
 from tb_tpuprof.analysis.memory.peak import active_allocations
 from tb_tpuprof.tools.memory_profile.declared import MODULES, OPERATIONS
+from tb_tpuprof.tools.memory_profile.tables import OLDER as OLDER_ALLOCATIONS
 from tb_tpuprof.tools.payload import Table
-from tb_tpuprof.tools.spec import Values
+from tb_tpuprof.tools.spec import Values, known_texts
 from tb_tpuprof.trace.trace import Trace
 from tb_tpuprof.units import format_bytes, format_fraction
 
 N_ROWS = 2000
-OLDER = "(allocated before the capture)"
+OLDER = f"({OLDER_ALLOCATIONS})"
 NO_OP = "(no operation recorded)"
 BETWEEN = " › "
 Int64s = npt.NDArray[np.int64]
@@ -48,8 +50,8 @@ def _modules_table(by_module: ModuleContents, older: int, used: int, moment: str
     return MODULES.fill(
         {
             "module": [*names, *[OLDER] * (older > 0)],
-            "phase": [*(by_module.phase(row) for row in range(n)), *[""] * (older > 0)],
-            **_columns(by_module.held, n, older, used),
+            "phase": known_texts([*(by_module.phase(row) for row in range(n)), *[""] * (older > 0)]),
+            **_columns(by_module.held, n, older),
             "with_submodules_bytes": np.concatenate((inner, [older] * (older > 0))).astype(np.int64),
         },
         _note(len(by_module), moment, used),
@@ -61,13 +63,13 @@ def _operations_table(by_op: Holders, events: MemoryEvents, older: int, used: in
     n = min(len(by_op), N_ROWS)
     names = [events.strings.get(key) if key >= 0 else NO_OP for key in by_op.key[:n].tolist()]
     return OPERATIONS.fill(
-        {"op": [*names, *[OLDER] * (older > 0)], **_columns(by_op, n, older, used)},
+        {"op": [*names, *[OLDER] * (older > 0)], **_columns(by_op, n, older)},
         _note(len(by_op), moment, used),
         titles={"at_bytes": f"In use {moment}", "n_at": f"Allocations in use {moment}"},
     )
 
 
-def _columns(held: Holders, n: int, older: int, used: int) -> dict[str, Values]:
+def _columns(held: Holders, n: int, older: int) -> dict[str, Values]:
     """The numbers of the first rows, and of a last one for what was there before the capture."""
     has_older = older > 0
     at_bytes = np.concatenate((held.at_bytes[:n], [older] * has_older)).astype(np.int64)
@@ -77,7 +79,7 @@ def _columns(held: Holders, n: int, older: int, used: int) -> dict[str, Values]:
 
     return {
         "at_bytes": at_bytes,
-        "fraction": at_bytes / (used or 1),
+        "fraction": at_bytes / (int(held.at_bytes.sum()) + older or 1),
         "n_at": numbers(held.n_at),
         "most_bytes": numbers(held.most_bytes),
         "allocated_bytes": numbers(held.allocated_bytes),
@@ -92,16 +94,15 @@ def _note(n_rows: int, moment: str, used: int) -> str:
     return f"{cut}{format_bytes(used)} {moment}"
 
 
-def module_sentence(table: Table, used: int) -> str:
-    """The module that had allocated most at the moment; empty if none had allocated anything."""
-    names, sizes = (next(one for one in table.columns if one.name == name) for name in ("module", "at_bytes"))
-    texts = [str(names.strings[code]) for code in names.values.tolist()] if names.strings else []
-    in_modules = [
-        (size, name)
-        for name, size in zip(texts, sizes.values.tolist(), strict=True)
-        if name != OLDER and not name.startswith("(outside")
-    ]
-    size, name = max(in_modules, key=lambda pair: pair[0], default=(0, ""))
-    if not size or not used:
+def module_sentence(table: Table) -> str:
+    """The module and phase with most memory at the moment; empty if no module has any."""
+    cells = {column.name: column for column in table.columns}
+    names, shares = cells["module"], cells["fraction"].values.tolist()
+    texts = [str((names.strings or ())[code]) for code in names.values.tolist()]
+    row = next((i for i, text in enumerate(texts) if text not in (OUTSIDE, OLDER) and shares[i] > 0), -1)
+    if row < 0:
         return ""
-    return f"{format_fraction(size / used)} of it was allocated in the module `{name}`, the most of all modules."
+    phases = cells["phase"]
+    phase = str((phases.strings or ())[int(phases.values[row])])
+    share = format_fraction(shares[row])
+    return f"Of all modules, `{texts[row]}` had allocated most of it: {share}, in the {phase} pass."

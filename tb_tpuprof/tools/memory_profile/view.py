@@ -83,7 +83,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         )
     judged = _verdict(chosen, memories)
     if "modules" in by_holder and "at_ps" not in params:
-        sentence = module_sentence(by_holder["modules"], chosen.peak.used_bytes)
+        sentence = module_sentence(by_holder["modules"])
         judged = replace(judged, details=(*judged.details, *filter(None, [sentence])))
     verdict = with_limits(TOOL.name, judged, limits_of(session, hosts))
     return Payload(TOOL.name, session.run, hosts, tables, scalars, verdict, diagnostics)

@@ -222,6 +222,9 @@ def _faster_loading(use: LoaderUse) -> list[Change]:
             text = f"Load in worker processes: {workers}, or more"
             why = f"{each}: {n:,} worker{'' if n == 1 else 's'} can keep up, if as many processors are free"
         return _change(use, text, f"{why}.", waiting)
+    if use.mode == "unknown":
+        why = f"A fetch takes {format_time(use.median_ps)} (median); the trace does not show where batches are made."
+        return _change(use, "Load in worker processes, or in more of them (`num_workers`)", why, waiting)
     found = []
     burst_ps = min(use.longest_ps - use.median_ps, waiting)
     if use.n_fetches >= _FEWEST_FETCHES and burst_ps >= _STANDS_OUT * use.fetch_ps:

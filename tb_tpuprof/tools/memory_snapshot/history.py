@@ -133,6 +133,7 @@ def _numbers(devices: list[Device], chosen: Device, window: Window) -> dict[str,
         "start_ps": window.start_ps,
         "end_ps": window.end_ps,
         "at_ps": Number(int(history.time_ps[window.event]), window.moment),
+        "device_row": next(i for i, device in enumerate(devices) if device is chosen),
     }
 
 

@@ -203,4 +203,5 @@ HISTORY_SCALARS = (
     _optional("start_ps", "Window's start", "ps", f"Start of the drawn window, {_SINCE}"),
     _optional("end_ps", "Window's end", "ps", f"End of the drawn window, {_SINCE}"),
     _optional("at_ps", "Moment of the tables", "ps", f"The moment that the tables of memory in use show, {_SINCE}"),
+    _optional("device_row", "Row of the chosen device", "id", "Row of the chosen device in the table `devices`"),
 )

@@ -38,10 +38,10 @@ Rows = npt.NDArray[np.intp]
 Mode = Literal["in_process", "workers", "unknown"]
 MATTERS = 0.01  # of the steps' time, from which a change is worth its name
 MOST_WORKERS = 64  # more are not suggested
-_FEWEST_FETCHES = 4  # from which one of them can stand out
-_STANDS_OUT = 0.5  # of all fetching, in one fetch beyond the median
+_FEWEST_FETCHES = 8  # from which one of them can stand out
+_STANDS_OUT = 0.8  # of all fetching, in one fetch beyond the median
 _SINGLE, _MULTI = "_SingleProcessDataLoaderIter", "_MultiProcessingDataLoaderIter"
-_PIN = re.compile(r"aten::_?pin_memory")
+_PIN = "aten::pin_memory"
 _PAGEABLE = re.compile(r"memcpy ?h(?:to|2)d \(pageable -> .*", re.IGNORECASE)
 _PINNED = re.compile(r"memcpy ?h(?:to|2)d \(pinned -> .*", re.IGNORECASE)
 
@@ -60,8 +60,8 @@ class LoaderUse:
 
     `waiting_ps`: the part of `fetch_ps` that the steps' breakdown counts as waiting; `longest_ps`,
     `median_ps`: of single fetches. `copy_wait_ps`: copies to the device while nothing else ran. `pinning_ps`:
-    pinning of memory on the steps' own threads, outside fetches and while no kernel ran; `n_pinned_apart`:
-    pinning on other threads, as `pin_memory=True` does with workers.
+    pinning of memory on the steps' own threads, outside fetches and while no kernel ran. (PyTorch records no
+    operators of the thread that `pin_memory=True` starts.)
     """
 
     host: str
@@ -78,7 +78,6 @@ class LoaderUse:
     pinned: Copies
     copy_wait_ps: int
     pinning_ps: int
-    n_pinned_apart: int
 
     @property
     def pageable_share(self) -> float:
@@ -112,7 +111,7 @@ def loader_use(trace: Trace) -> LoaderUse | None:
     kernels, copies = _stream_rows(trace)
     copies = _in_steps(trace, copies, markers)
     pins = _in_steps(trace, _pins(trace), markers)
-    on_step_thread = np.isin(trace.event_line[pins], trace.event_line[markers.row])
+    pins = pins[np.isin(trace.event_line[pins], trace.event_line[markers.row])]
     waiting = sum(wait.total_ps for wait in shown.waits if is_fetch(wait.name))
     fetch_ps = union_ps(*_span(trace, fetches))
     return LoaderUse(
@@ -129,8 +128,7 @@ def loader_use(trace: Trace) -> LoaderUse | None:
         _copies(trace, copies, names, _PAGEABLE),
         _copies(trace, copies, names, _PINNED),
         int(shown.class_ps[:, TimeClass.HOST_TO_DEVICE].sum()),
-        _exposed(trace, pins[on_step_thread], np.concatenate((kernels, fetches))),
-        int((~on_step_thread).sum()),
+        _exposed(trace, pins, np.concatenate((kernels, fetches))),
     )
 
 
@@ -179,8 +177,8 @@ def _copies(trace: Trace, rows: Rows, names: Sequence[str], pattern: re.Pattern[
 
 
 def _pins(trace: Trace) -> Rows:
-    """Operations that copy a batch into pinned memory; of nested ones the outermost of each thread counts."""
-    is_pin = np.array([bool(_PIN.fullmatch(name)) for name in metadata_names(trace)], np.bool_)
+    """Operations that copy a batch into pinned memory."""
+    is_pin = np.array([name == _PIN for name in metadata_names(trace)], np.bool_)
     return events_of(trace, is_pin) if is_pin.any() else np.empty(0, np.intp)
 
 
@@ -230,10 +228,10 @@ def _faster_loading(use: LoaderUse) -> list[Change]:
     if use.n_fetches >= _FEWEST_FETCHES and burst_ps >= _STANDS_OUT * use.fetch_ps:
         found += _change(
             use,
-            "Keep the workers from epoch to epoch, and let them work further ahead: "
-            "`persistent_workers=True`, a larger `prefetch_factor`",
+            "If an epoch begins at the longest fetch, keep the workers: `persistent_workers=True`; else let them "
+            "work further ahead: a larger `prefetch_factor`, or more `num_workers`",
             f"One of {use.n_fetches:,} fetches took {format_time(use.longest_ps)}, the median is "
-            f"{format_time(use.median_ps)}: as when an epoch starts its workers, or one batch is slow.",
+            f"{format_time(use.median_ps)}: workers were starting, or none had its batch ready.",
             burst_ps,
         )
         waiting -= burst_ps

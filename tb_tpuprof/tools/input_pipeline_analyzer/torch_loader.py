@@ -70,12 +70,6 @@ LOADER = TableSpec(
             "ps",
             "Time per step in which the steps' own thread pins memory outside fetches and no kernel runs",
         ),
-        number(
-            "n_pinned_apart",
-            "Pinned elsewhere",
-            "count",
-            "Operations that pin memory on other threads, as `pin_memory=True` does with workers",
-        ),
     ),
     "A row per host that fetches batches from PyTorch's DataLoader; times are means per step",
     is_optional=True,
@@ -150,7 +144,6 @@ def _loader_table(uses: Sequence[LoaderUse]) -> Table:
             "pinned_ps": per_step(use.pinned.time_ps for use in uses),
             "copy_wait_ps": per_step(use.copy_wait_ps for use in uses),
             "pinning_ps": per_step(use.pinning_ps for use in uses),
-            "n_pinned_apart": counts(use.n_pinned_apart for use in uses),
         },
         f"means over {uses[0].n_steps:,} steps" if len(uses) == 1 else "means over each host's steps",
     )

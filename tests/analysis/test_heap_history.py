@@ -239,4 +239,7 @@ def test_blocks_without_a_stack() -> None:
             entry["frames"] = []
     recording = recording_of(snapshot)
     (history,) = recording.devices
-    assert by_place(recording, history, levels(history), len(history) - 1) == {NO_STACK: 10, place_of((LOSS,)): 20}
+    assert by_place(recording, history, levels(history), len(history) - 1) == {
+        NO_STACK: 10,
+        place_of((LOSS,)): 20,
+    }

@@ -108,7 +108,20 @@ def test_workers_that_are_too_slow(tmp_path: Path) -> None:
 
 
 MANY = LoaderUse(
-    "h", MULTI, "workers", 10, 1000 * US, 8, 400 * US, 390 * US, 365 * US, 5 * US, Copies(0, 0), Copies(0, 0), 0, 0
+    "h",
+    MULTI,
+    "workers",
+    10,
+    1000 * US,
+    8,
+    400 * US,
+    390 * US,
+    365 * US,
+    5 * US,
+    Copies(0, 0),
+    Copies(0, 0),
+    0,
+    0,
 )
 
 
@@ -166,10 +179,10 @@ def test_what_jobs_on_a_gpu_measured(run: str, mode: str) -> None:
     assert use is not None
     assert (use.mode, use.n_steps, use.n_fetches) == (mode, 4, 4)
     fetched, longest = sum(truth["input"][1:-1]), max(truth["input"][1:-1])
-    assert use.fetch_ps / 1e12 == pytest.approx(fetched, rel=0.02, abs=2e-4)
+    assert use.fetch_ps / 1e12 == pytest.approx(fetched, abs=6e-4)  # 4 calls
     assert use.longest_ps / 1e12 == pytest.approx(longest, rel=0.02)
     # The loop waits for its results, so no kernel hides a fetch.
-    assert use.waiting_ps / 1e12 == pytest.approx(fetched, rel=0.03, abs=2e-4)
+    assert use.waiting_ps / 1e12 == pytest.approx(fetched, abs=6e-4)
     assert (use.pageable.n, use.pinned.n) == (8, 0)
     gains = [one.gain_ps for one in loader_changes(use)]
     assert sum(gains) * 4 <= use.waiting_ps + use.copy_wait_ps

@@ -18,7 +18,7 @@ START = 1_700_000_000_000_000
 
 
 def entry(action: Any, after_us: Any, **more: Any) -> dict[str, Any]:
-    time = START + after_us if isinstance(after_us, int) else after_us
+    time = START + after_us if type(after_us) is int else after_us
     return {"action": action, "time_us": time, "stream": 0, "frames": [], **more}
 
 
@@ -92,7 +92,9 @@ def test_columns_are_the_entries_in_the_order_of_the_file() -> None:
 
 def test_devices_share_the_first_time() -> None:
     recording = read(
-        [entry("alloc", 100, addr=1, size=1)], [], [entry("alloc", 40, addr=1, size=2), entry("alloc", 30, addr=2, size=3)]
+        [entry("alloc", 100, addr=1, size=1)],
+        [],
+        [entry("alloc", 40, addr=1, size=2), entry("alloc", 30, addr=2, size=3)],
     )
     assert recording is not None
     assert [one.device for one in recording.devices] == ["GPU 0", "GPU 2"]
@@ -144,7 +146,10 @@ def test_snapshots_without_a_history() -> None:
     assert read([], []) is None
     assert read([entry("snapshot", 1)]) is None
     for traces in (5, None, {"a": 1}):
-        assert read_torch_snapshot(pickle.dumps({"segments": [], "device_traces": traces}), "p").recording is None
+        assert (
+            read_torch_snapshot(pickle.dumps({"segments": [], "device_traces": traces}), "p").recording
+            is None
+        )
     assert read_torch_snapshot(pickle.dumps({"segments": []}), "p").recording is None
 
 
@@ -156,8 +161,9 @@ def test_histories_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     recording = read(*whole)
     assert recording is not None
     assert sum(len(one) for one in recording.devices) == 10_000
-    with pytest.raises(TraceFormatError, match=r"p has a history of more than 10,000 entries.*max_entries"):
+    with pytest.raises(TraceFormatError, match="p has a history of more than 10,000 entries") as error:
         read(*whole, [entry("alloc", 1, addr=1, size=1)])
+    assert "max_entries" in error.value.remedy
     monkeypatch.setattr(torch_history, "MAX_DEVICES", 3)
     recording = read(*whole)
     assert recording is not None

@@ -156,7 +156,9 @@ class Allocator:
             if all(block.state == "inactive" for block in segment.blocks):
                 size = segment.size
                 self.segments.remove(segment)
-                self._record("segment_unmap" if self.is_expandable else "segment_free", segment.address, size, [])
+                self._record(
+                    "segment_unmap" if self.is_expandable else "segment_free", segment.address, size, []
+                )
 
     def _split(self, block: Block, size: int) -> None:
         if block.size > size:
@@ -236,4 +238,9 @@ def snapshot_of(allocators: Sequence[Allocator], max_entries: int | None = None)
     for allocator in allocators:
         own, traces[allocator.device] = allocator.snapshot(max_entries)
         segments += own
-    return {"segments": segments, "device_traces": traces, "allocator_settings": {}, "external_annotations": []}
+    return {
+        "segments": segments,
+        "device_traces": traces,
+        "allocator_settings": {},
+        "external_annotations": [],
+    }

@@ -49,15 +49,19 @@ def test_the_history_is_that_of_the_file(folder: Path, host: str, device: int) -
         for row in rows(payload, "timeline")
     ] == [(time * PS, used, reserved) for time, used, reserved in true["levels"]]
     check_contents(payload, true["at_peak"], peak)
-    kept = {
-        str(row["place"]): (row["kept_bytes"], row["n_kept"]) for row in rows(payload, "kept")
-    }
+    kept = {str(row["place"]): (row["kept_bytes"], row["n_kept"]) for row in rows(payload, "kept")}
     assert kept == true["kept"]
     assert payload.scalars["kept_bytes"].value == sum(size for size, _ in true["kept"].values())
     failures = rows(payload, "failures") if "failures" in payload.tables else []
     assert shown["n_failures"] == len(true["failures"])
     assert [
-        (row["requested_bytes"], row["device_free_bytes"], row["place"], row["used_bytes"], row["reserved_bytes"])
+        (
+            row["requested_bytes"],
+            row["device_free_bytes"],
+            row["place"],
+            row["used_bytes"],
+            row["reserved_bytes"],
+        )
         for row in failures
     ] == true["failures"][-100:]
     end = page(folder, host, device=f"GPU {device}", at_ps=str(10**15))

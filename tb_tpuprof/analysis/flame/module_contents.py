@@ -4,8 +4,8 @@
     forward   Net_0 > Linear_0   own 5, with submodules 5
     forward   (outside of modules)
 
-Backward work belongs to the module of the forward operation that it is tied to, as for kernels (`modules`). Own
-bytes of all rows add up to all that was allocated in the capture.
+Backward work belongs to the module of the forward operation that it is tied to, as for kernels (`modules`).
+Own bytes of all rows add up to all that was allocated in the capture.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ Int64s = npt.NDArray[np.int64]
 @dataclass(frozen=True)
 class ModuleContents:
     """A row per phase and path of modules that allocated memory, or whose submodules did. `held`: what it
-    allocated itself; `with_inner_bytes`: bytes at the moment allocated in it and its submodules, in that phase.
+    allocated itself; `with_inner_bytes`: bytes at the moment allocated in it and its submodules, in that
+    phase.
     """
 
     held: Holders
@@ -80,14 +81,22 @@ def module_contents(trace: Trace, events: MemoryEvents, memory: int, event: int)
     added = np.setdiff1d(np.flatnonzero(is_shown.ravel()), own.key)
     nothing = np.zeros(len(added), np.int64)
     key = np.concatenate((own.key, added))
-    rest = (own.allocated_bytes, own.n_allocated, own.at_bytes, own.n_at, own.kept_bytes, own.n_kept, own.most_bytes)
+    rest = (
+        own.allocated_bytes,
+        own.n_allocated,
+        own.at_bytes,
+        own.n_at,
+        own.kept_bytes,
+        own.n_kept,
+        own.most_bytes,
+    )
     held = Holders(key, *(np.concatenate((column, nothing)) for column in rest))
     return ModuleContents(held, at_bytes.ravel()[key], trace, found)
 
 
 def _by_depth(above: Int64s) -> list[npt.NDArray[np.intp]]:
     """The keys that have one above them, by how deep they are, the outermost first; as deep as paths go."""
-    levels = []
+    levels: list[npt.NDArray[np.intp]] = []
     keys = np.flatnonzero(above >= 0)
     is_outer = above < 0
     while len(keys) and len(levels) < MAX_LAYERS:

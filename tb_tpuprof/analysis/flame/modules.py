@@ -161,8 +161,9 @@ def layers_of(trace: Trace, found: Modules, path: int) -> tuple[str, ...]:
 
 
 def phases_of(trace: Trace, found: Modules, launch: Int64s) -> tuple[Int64s, Int64s]:
-    """(index in PHASES, path of modules) of each launch or other event. Backward work belongs to the module of the forward
-    operation that it is tied to, work that is done again in the backward pass to the module that does it.
+    """(index in PHASES, path of modules) of each launch or other event. Backward work belongs to the module
+    of the forward operation that it is tied to, work that is done again in the backward pass to the module
+    that does it.
     """
     parent = parents(trace)
     in_optimizer = nearest(parent, _named(trace, OPTIMIZER))[launch] >= 0

@@ -164,14 +164,21 @@ def _stream_rows(trace: Trace) -> tuple[Rows, Rows]:
     rows = np.concatenate(
         [np.empty(0, np.intp), *(stream_events(trace, plane) for plane in planes(trace).gpus)]
     )
-    is_copy = np.array([bool(_PAGEABLE.fullmatch(name) or _PINNED.fullmatch(name)) for name in metadata_names(trace)], np.bool_)
+    is_copy = np.array(
+        [bool(_PAGEABLE.fullmatch(name) or _PINNED.fullmatch(name)) for name in metadata_names(trace)],
+        np.bool_,
+    )
     on_copy = is_copy[trace.events["metadata"][rows]] if len(rows) else np.empty(0, np.bool_)
     return rows[~on_copy], rows[on_copy]
 
 
 def _copies(trace: Trace, rows: Rows, names: Sequence[str], pattern: re.Pattern[str]) -> Copies:
     metadata = np.unique(trace.events["metadata"][rows])
-    kind = metadata[[bool(pattern.fullmatch(names[row])) for row in metadata.tolist()]] if len(metadata) else metadata
+    kind = (
+        metadata[[bool(pattern.fullmatch(names[row])) for row in metadata.tolist()]]
+        if len(metadata)
+        else metadata
+    )
     chosen = rows[np.isin(trace.events["metadata"][rows], kind)]
     return Copies(len(chosen), int(trace.events["duration_ps"][chosen].sum()))
 
@@ -221,15 +228,16 @@ def _faster_loading(use: LoaderUse) -> list[Change]:
             why = f"{each}: {n:,} worker{'' if n == 1 else 's'} can keep up, if as many processors are free"
         return _change(use, text, f"{why}.", waiting)
     if use.mode == "unknown":
-        why = f"A fetch takes {format_time(use.median_ps)} (median); the trace does not show where batches are made."
+        typical = f"A fetch takes {format_time(use.median_ps)} (median)"
+        why = f"{typical}; the trace does not show where batches are made."
         return _change(use, "Load in worker processes, or in more of them (`num_workers`)", why, waiting)
     found = []
     burst_ps = min(use.longest_ps - use.median_ps, waiting)
     if use.n_fetches >= _FEWEST_FETCHES and burst_ps >= _STANDS_OUT * use.fetch_ps:
         found += _change(
             use,
-            "If an epoch begins at the longest fetch, keep the workers: `persistent_workers=True`; else let them "
-            "work further ahead: a larger `prefetch_factor`, or more `num_workers`",
+            "If an epoch begins at the longest fetch, keep the workers: `persistent_workers=True`; else let "
+            "them work further ahead: a larger `prefetch_factor`, or more `num_workers`",
             f"One of {use.n_fetches:,} fetches took {format_time(use.longest_ps)}, the median is "
             f"{format_time(use.median_ps)}: workers were starting, or none had its batch ready.",
             burst_ps,
@@ -238,9 +246,10 @@ def _faster_loading(use: LoaderUse) -> list[Change]:
     factor = use.steps_ps / max(1, use.steps_ps - waiting)
     found += _change(
         use,
-        f"Use {factor:.1f} times as many `num_workers`, or make loading cheaper (decoding, transforms, storage)",
-        f"The workers deliver a batch every {format_time(use.steps_ps / use.n_fetches)}; without waiting, the "
-        f"steps would take one every {format_time((use.steps_ps - waiting) / use.n_fetches)}.",
+        f"Use {factor:.1f} times as many `num_workers`, or make loading cheaper (decoding, transforms, "
+        "storage)",
+        f"The workers deliver a batch every {format_time(use.steps_ps / use.n_fetches)}; without waiting, "
+        f"the steps would take one every {format_time((use.steps_ps - waiting) / use.n_fetches)}.",
         waiting,
     )
     return found
@@ -259,8 +268,8 @@ def _faster_copies(use: LoaderUse) -> list[Change]:
         found += _change(
             use,
             "Copy the next batch during the step: `non_blocking=True`, on a stream of its own",
-            f"{_n_copies(use.pinned.n)} from pinned memory took {format_time(use.pinned.time_ps)}, partly while "
-            "no kernel ran.",
+            f"{_n_copies(use.pinned.n)} from pinned memory took {format_time(use.pinned.time_ps)}, partly "
+            "while no kernel ran.",
             use.copy_wait_ps - pageable_ps,
         )
     return found + _change(

@@ -4,8 +4,8 @@
     since the start    ┌──┘  └──┐
     ───────────────────┘        └──    level at the start = level when the snapshot was saved − all changes
 
-The history is a ring: of a long run its start is missing. So levels are anchored at the end, where the snapshot
-lists all blocks in use, and blocks from before the history are known if they are still in use at the end.
+The history is a ring: of a long run its start is missing. So levels are anchored at the end, where the
+snapshot lists all blocks in use, and blocks from before the history are known if they are still in use then.
 """
 
 from __future__ import annotations
@@ -152,8 +152,8 @@ def _older(history: DeviceHistory, known: Levels) -> npt.NDArray[np.intp]:
 
 
 def kept(history: DeviceHistory, known: Levels, frame_of_stack: Int64s) -> Kept:
-    """Allocations of the history by place (`frame_of_stack`), most bytes kept first. Blocks that the program has
-    freed and a stream still uses are not kept.
+    """Allocations of the history by place (`frame_of_stack`), most bytes kept first. Blocks that the program
+    has freed and a stream still uses are not kept.
     """
     rows = np.flatnonzero(history.action == ALLOC)
     frame, group = np.unique(frame_of_stack[history.stack[rows]], return_inverse=True)
@@ -173,10 +173,14 @@ def kept(history: DeviceHistory, known: Levels, frame_of_stack: Int64s) -> Kept:
     np.maximum.at(last, group[stays], rows[stays])
     n_kept = summed(stays.astype(np.int64))
     is_steady = _steady(history, rows[stays], group[stays], n) & (n_kept >= LEAST_STEADY)
-    columns = (frame, summed(np.ones(len(rows), np.int64)), summed(size), n_kept, summed(size * stays))
-    order = np.lexsort((frame, -columns[2], -columns[4]))
+    allocated, kept_bytes = summed(size), summed(size * stays)
+    order = np.lexsort((frame, -allocated, -kept_bytes))
     return Kept(
-        *(column[order].astype(np.int64) for column in columns),
+        frame[order].astype(np.int64),
+        summed(np.ones(len(rows), np.int64))[order],
+        allocated[order],
+        n_kept[order],
+        kept_bytes[order],
         np.where(last < 0, -1, first)[order],
         last[order],
         is_steady[order],

@@ -23,9 +23,9 @@ Int64s = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Holders:
-    """By key, most bytes at the moment first, then most at any time. `at_bytes`, `n_at`: allocations in use at
-    the moment; `kept`: those in use at the end of the capture; `most_bytes`: the most that was in use at any
-    time.
+    """By key, most bytes at the moment first, then most at any time. `at_bytes`, `n_at`: allocations in use
+    at the moment; `kept`: those in use at the end of the capture; `most_bytes`: the most that was in use at
+    any time.
     """
 
     key: Int64s
@@ -44,7 +44,8 @@ class Holders:
 def allocations(events: MemoryEvents, memory: int) -> Int64s:
     """The allocations of one memory."""
     rows = events.of(memory)
-    return rows.start + np.flatnonzero(events.is_allocation[rows]).astype(np.int64)
+    found: Int64s = rows.start + np.flatnonzero(events.is_allocation[rows]).astype(np.int64)
+    return found
 
 
 def holders(events: MemoryEvents, rows: Int64s, keys: Int64s, event: int) -> Holders:
@@ -79,7 +80,11 @@ def _most(rows: Int64s, end: Int64s, size: Int64s, group: npt.NDArray[np.intp], 
     """The most bytes in use at any time, by group."""
     if not n:
         return np.zeros(0, np.int64)
-    time, change, of = np.concatenate((rows, end)), np.concatenate((size, -size)), np.concatenate((group, group))
+    time, change, of = (
+        np.concatenate((rows, end)),
+        np.concatenate((size, -size)),
+        np.concatenate((group, group)),
+    )
     order = np.lexsort((time, of))
     of, level = of[order], np.cumsum(change[order])
     first = np.searchsorted(of, np.arange(n))

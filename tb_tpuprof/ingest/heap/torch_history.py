@@ -1,7 +1,7 @@
 """The history in PyTorch's memory snapshot (`_record_memory_history`) → a Recording.
 
-    {"segments": [{"device", "total_size", "address", "blocks": [{"size", "requested_size", "address", "state",
-                                                                  "frames"}]}],
+    {"segments": [{"device", "total_size", "address",
+                   "blocks": [{"size", "requested_size", "address", "state", "frames"}]}],
      "device_traces": [[{"action", "addr", "size", "stream", "time_us", "frames"}], one list per device]}
 
     alloc              the program gets a block; `size` is what it requested

@@ -108,4 +108,3 @@ class _Reader:
                 for number in devices
             ),
         )
-

@@ -103,7 +103,9 @@ def loader_tables(uses: Sequence[LoaderUse | None]) -> dict[str, Table]:
     with_loader = [use for use in uses if use]
     if not with_loader:
         return {}
-    tables = {"loader": _loader_table(sorted(with_loader, key=lambda use: -use.waiting_ps / (use.steps_ps or 1)))}
+    tables = {
+        "loader": _loader_table(sorted(with_loader, key=lambda use: -use.waiting_ps / (use.steps_ps or 1)))
+    }
     changes = [change for use in with_loader for change in loader_changes(use)]
     changes.sort(key=lambda change: -change.gain_ps)
     if changes:
@@ -122,7 +124,9 @@ def loader_tables(uses: Sequence[LoaderUse | None]) -> dict[str, Table]:
 
 def _loader_table(uses: Sequence[LoaderUse]) -> Table:
     def per_step(times: Iterable[int]) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-        return np.array([time / max(1, use.n_steps) for time, use in zip(times, uses, strict=True)], np.float64)
+        return np.array(
+            [time / max(1, use.n_steps) for time, use in zip(times, uses, strict=True)], np.float64
+        )
 
     def counts(values: Iterable[int]) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
         return np.array([*values], np.int64)

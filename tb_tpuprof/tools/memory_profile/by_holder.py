@@ -24,7 +24,9 @@ BETWEEN = " › "
 Int64s = npt.NDArray[np.int64]
 
 
-def holder_tables(trace: Trace, events: MemoryEvents, memory: int, event: int, moment: str) -> dict[str, Table]:
+def holder_tables(
+    trace: Trace, events: MemoryEvents, memory: int, event: int, moment: str
+) -> dict[str, Table]:
     """Both tables; none of modules if the trace has none, and only for PyTorch, whose allocations name their
     operations one inside another.
     """
@@ -75,7 +77,9 @@ def _columns(held: Holders, n: int, older: int) -> dict[str, Values]:
     at_bytes = np.concatenate((held.at_bytes[:n], [older] * has_older)).astype(np.int64)
 
     def numbers(values: Int64s) -> Values:
-        return np.concatenate((values[:n].astype(np.float64), [np.nan] * has_older)) if has_older else values[:n]
+        return (
+            np.concatenate((values[:n].astype(np.float64), [np.nan] * has_older)) if has_older else values[:n]
+        )
 
     return {
         "at_bytes": at_bytes,

@@ -324,8 +324,8 @@ MODULES = TableSpec(
         text(
             "module",
             "Module",
-            "The modules in whose calls it was allocated, outermost first; (outside of modules) and (allocated "
-            "before the capture) are no modules",
+            "The modules in whose calls it was allocated, outermost first; (outside of modules) and "
+            "(allocated before the capture) are no modules",
         ),
         text(
             "phase",

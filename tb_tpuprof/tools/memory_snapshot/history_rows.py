@@ -19,7 +19,7 @@ from tb_tpuprof.analysis.memory.heap_history import (
 )
 from tb_tpuprof.tools.memory_snapshot import history_tables as declared
 from tb_tpuprof.tools.payload import Table
-from tb_tpuprof.tools.spec import Texts
+from tb_tpuprof.tools.spec import Texts, known_texts
 from tb_tpuprof.trace.heap_history import ACTIONS, ALLOC, DeviceHistory, Recording
 from tb_tpuprof.units import format_bytes
 
@@ -58,8 +58,8 @@ class Window:
 
 @dataclass(frozen=True)
 class Failure:
-    """An allocation that failed: the place that requested it, what the device had left, and the place with most
-    memory in use then (−1 bytes if it was not looked up).
+    """An allocation that failed: the place that requested it, what the device had left, and the place with
+    most memory in use then (−1 bytes if it was not looked up).
     """
 
     start_ps: int
@@ -245,7 +245,9 @@ def failures_table(failures: Sequence[Failure], n_failures: int, places: Places)
             "used_bytes": column(one.used_bytes for one in failures),
             "reserved_bytes": column(one.reserved_bytes for one in failures),
             "unused_bytes": column(one.unused_bytes for one in failures),
-            "holder": places.texts(column(one.holder for one in failures)),
+            "holder": known_texts(
+                [places.text(one.holder) if one.holder_bytes >= 0 else "" for one in failures]
+            ),
             "holder_bytes": known(column(one.holder_bytes for one in failures)),
         },
         f"the last {len(failures):,} of {n_failures:,}" if n_failures > len(failures) else "",

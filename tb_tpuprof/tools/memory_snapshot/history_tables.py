@@ -7,6 +7,7 @@ from tb_tpuprof.tools.payload import Unit
 from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, flag, number, text
 
 _SINCE = "since the history's first event"
+_NOT_LOOKED_UP = "it was looked up for the last failures only: the history is long"
 _REQUESTED = "as the program requested it, not rounded up"
 PLACE = text(
     "place",
@@ -28,7 +29,8 @@ HISTORY_PARAMS = (
         "Device",
         "text",
         None,
-        "Device whose history is shown, as named in the table `devices`; absent: the one with the largest peak",
+        "Device whose history is shown, as named in the table `devices`; absent: one that ran out of memory, "
+        "else the one with the largest peak",
     ),
     Param(
         "start_ps",
@@ -62,7 +64,8 @@ DEVICES = TableSpec(
             "unused_fraction",
             "Unused when most was held",
             "fraction",
-            "Share of the held memory that no block requested, when the allocator held most; rounding included",
+            "Share of the held memory that no block requested, when the allocator held most; includes "
+            "rounding",
             formula="1 − in use ÷ held",
             unknown="the allocator held no memory of the device",
         ),
@@ -78,9 +81,7 @@ TIMELINE = TableSpec(
     "History",
     (
         number("start_ps", "Time", "ps", f"Time {_SINCE}").sent_as_differences(),
-        number(
-            "used_bytes", "In use", "bytes", f"Memory in blocks in use after the event, {_REQUESTED}"
-        ),
+        number("used_bytes", "In use", "bytes", f"Memory in blocks in use after the event, {_REQUESTED}"),
         number(
             "pending_bytes",
             "Waiting for a stream",
@@ -141,7 +142,9 @@ KEPT = TableSpec(
     "Allocated and not freed",
     (
         PLACE,
-        number("kept_bytes", "Kept", "bytes", "Memory allocated here in the history and not freed at its end"),
+        number(
+            "kept_bytes", "Kept", "bytes", "Memory allocated here in the history and not freed at its end"
+        ),
         number("n_kept", "Blocks kept", "count", "Number of blocks of it"),
         number("allocated_bytes", "Allocated", "bytes", "All memory allocated here in the history"),
         number("n_allocated", "Blocks allocated", "count", "Number of blocks of it"),
@@ -173,8 +176,19 @@ FAILURES = TableSpec(
             "Held memory that no block requested, in pieces that are too small, or in another pool",
             formula="held − in use",
         ),
-        text("holder", "Most in use by", "The place of the program with most memory in use at that time"),
-        number("holder_bytes", "In use by it", "bytes", "Memory in use that this place had allocated"),
+        text(
+            "holder",
+            "Most in use by",
+            "The place of the program with most memory in use at that time",
+            unknown=_NOT_LOOKED_UP,
+        ),
+        number(
+            "holder_bytes",
+            "In use by it",
+            "bytes",
+            "Memory in use that this place had allocated",
+            unknown=_NOT_LOOKED_UP,
+        ),
     ),
     "A row per allocation that failed, in the order of time",
     is_optional=True,
@@ -195,13 +209,20 @@ HISTORY_SCALARS = (
         "reserved_peak_bytes", "Peak held", "bytes", f"The most memory that the allocator {_OF_DEVICE} held"
     ),
     _optional(
-        "kept_bytes", "Kept", "bytes", "Memory allocated in the history and not freed by the program at its end"
+        "kept_bytes",
+        "Kept",
+        "bytes",
+        "Memory allocated in the history and not freed by the program at its end",
     ),
     _optional("n_failures", "Out of memory", "count", "Number of allocations that failed"),
     _optional("n_history_events", "Events", "count", "Number of events in the history, on all devices"),
     _optional("history_ps", "History", "ps", f"Time of the last event, {_SINCE}"),
     _optional("start_ps", "Window's start", "ps", f"Start of the drawn window, {_SINCE}"),
     _optional("end_ps", "Window's end", "ps", f"End of the drawn window, {_SINCE}"),
-    _optional("at_ps", "Moment of the tables", "ps", f"The moment that the tables of memory in use show, {_SINCE}"),
-    _optional("device_row", "Row of the chosen device", "id", "Row of the chosen device in the table `devices`"),
+    _optional(
+        "at_ps", "Moment of the tables", "ps", f"The moment that the tables of memory in use show, {_SINCE}"
+    ),
+    _optional(
+        "device_row", "Row of the chosen device", "id", "Row of the chosen device in the table `devices`"
+    ),
 )

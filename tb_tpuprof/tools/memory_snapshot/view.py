@@ -1,5 +1,5 @@
-"""memory_snapshot: the memory in use when a snapshot was saved, who allocated it, what has grown since another
-one, and, of PyTorch, the allocator's history: the peak, what was not freed, and what failed.
+"""memory_snapshot: the memory in use when a snapshot was saved, who allocated it, what has grown since
+another one, and, of PyTorch, the allocator's history: the peak, what was not freed, and what failed.
 """
 
 from __future__ import annotations
@@ -90,7 +90,9 @@ def _with_history(verdict: Verdict, recorded: History) -> Verdict:
     details = (*recorded.details, *verdict.details)
     if recorded.failure:
         return replace(verdict, level="bad", text=recorded.failure, details=(*details, verdict.text))
-    level: Literal["warn", "unknown"] = "warn" if recorded.is_growing or verdict.level == "warn" else "unknown"
+    level: Literal["warn", "unknown"] = (
+        "warn" if recorded.is_growing or verdict.level == "warn" else "unknown"
+    )
     return replace(verdict, level=level, details=details)
 
 
@@ -304,7 +306,7 @@ TOOL = Tool(
     name="memory_snapshot",
     title="Memory snapshot",
     group="Memory",
-    summary="Memory in use at one moment and before it, who allocated it, and what has grown since another snapshot",
+    summary="Memory in use at one moment and before it, who allocated it, and what has grown since then",
     view=view,
     available=available,
     params=declared.PARAMS,

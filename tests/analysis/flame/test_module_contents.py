@@ -15,7 +15,9 @@ from tests.analysis.flame.test_modules import ENGINE, EVENTS, MAIN, call, trace_
 OUTSIDE = "(outside of modules)"
 
 
-def mark(start: float, address: int, size: int, total: int, tid: int = MAIN, device: int = 1) -> dict[str, Any]:
+def mark(
+    start: float, address: int, size: int, total: int, tid: int = MAIN, device: int = 1
+) -> dict[str, Any]:
     """An allocation at an address, or with a negative size its end."""
     args = {"Bytes": size, "Device Type": device, "Device Id": 0, "Addr": address, "Total Allocated": total}
     return {"ph": "i", "s": "t", "name": "[memory]", "pid": 1, "tid": tid, "ts": start, "args": args}
@@ -102,9 +104,7 @@ def test_modules_hold_what_they_allocated(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_modules_at_other_moments(
-    tmp_path: Path, at_us: float, in_use: dict[tuple[str, str], int]
-) -> None:
+def test_modules_at_other_moments(tmp_path: Path, at_us: float, in_use: dict[tuple[str, str], int]) -> None:
     rows = found(tmp_path, at_us)
     assert {key: row[2] for key, row in rows.items() if row[2]} == in_use
     with_inner = {key: row[7] for key, row in rows.items()}
@@ -119,7 +119,15 @@ def test_operations_hold_what_they_allocated(tmp_path: Path) -> None:
     assert len(rows) == 8
     held = holders(events, rows, events.op[rows], events.of(memory).stop - 1)
     names = [events.strings.get(key) if key >= 0 else "" for key in held.key.tolist()]
-    shown = dict(zip(names, zip(held.allocated_bytes.tolist(), held.kept_bytes.tolist(), held.most_bytes.tolist(), strict=True), strict=True))
+    shown = dict(
+        zip(
+            names,
+            zip(
+                held.allocated_bytes.tolist(), held.kept_bytes.tolist(), held.most_bytes.tolist(), strict=True
+            ),
+            strict=True,
+        )
+    )
     assert shown["aten::mm"] == (2800, 0, 2500)
     engine = "autograd::engine::evaluate_function: "
     assert shown[f"{engine}MmBackward0/MmBackward0"] == (70, 70, 70)

@@ -21,6 +21,7 @@ N_ROWS = 2000
 OLDER = f"({OLDER_ALLOCATIONS})"
 NO_OP = "(no operation recorded)"
 BETWEEN = " › "
+_WORTH_NAMING = 0.1  # of the memory in use
 Int64s = npt.NDArray[np.int64]
 
 
@@ -99,12 +100,12 @@ def _note(n_rows: int, moment: str, used: int) -> str:
 
 
 def module_sentence(table: Table) -> str:
-    """The module and phase with most memory at the moment; empty if no module has any."""
+    """The module and phase with most memory at the moment; empty if that is little."""
     cells = {column.name: column for column in table.columns}
     names, shares = cells["module"], cells["fraction"].values.tolist()
     texts = [str((names.strings or ())[code]) for code in names.values.tolist()]
-    row = next((i for i, text in enumerate(texts) if text not in (OUTSIDE, OLDER) and shares[i] > 0), -1)
-    if row < 0:
+    row = next((i for i, text in enumerate(texts) if text not in (OUTSIDE, OLDER)), -1)
+    if row < 0 or shares[row] < _WORTH_NAMING:
         return ""
     phases = cells["phase"]
     phase = str((phases.strings or ())[int(phases.values[row])])

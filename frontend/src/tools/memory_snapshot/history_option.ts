@@ -27,15 +27,16 @@ export interface History {
   atPs: number;
 }
 
-function tip(
-  { timeline, points }: History,
-  color: Colors,
-): (params: { dataIndex: number }[]) => HTMLElement {
+function tip({ timeline, points }: History, color: Colors): (params: { dataIndex: number }[]) => HTMLElement {
   return (params) => {
     const point = points[Math.min(params[0]?.dataIndex ?? 0, points.length - 1)];
     if (!point) return tipElement('', []);
     const facts: TipLine[] = [
-      { color: 'transparent', name: 'Size', value: format(timeline.number('size_bytes')(point.row), 'bytes') },
+      {
+        color: 'transparent',
+        name: 'Size',
+        value: format(timeline.number('size_bytes')(point.row), 'bytes'),
+      },
       { color: 'transparent', name: 'At', value: timeline.text('place')(point.row) },
     ];
     const levels = seriesOf(points).map(({ name, title, token }) => ({

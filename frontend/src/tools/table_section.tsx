@@ -16,13 +16,19 @@ export function TableSection({
   params,
   setParams,
   end,
+  hidden = [],
 }: {
   name: string;
   table: PayloadTable;
   end?: VNode | undefined;
+  /** Columns hidden at first, besides those that say nothing. */
+  hidden?: readonly string[];
 } & Pick<ToolProps, 'params' | 'setParams'>): VNode {
   const data = useMemo(() => tableData(table), [table]);
-  const initial = useMemo(() => ({ ...PLAIN_VIEW, hidden: new Set(idleColumns(data)) }), [data]);
+  const initial = useMemo(
+    () => ({ ...PLAIN_VIEW, hidden: new Set([...idleColumns(data), ...hidden]) }),
+    [data],
+  );
   const view = useMemo(() => parseView(paramsOf(name, params), initial), [params, initial]);
   return (
     <Section title={table.title} note={table.note || plural(table.n_rows, 'row')} end={end}>

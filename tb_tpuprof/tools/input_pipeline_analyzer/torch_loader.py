@@ -50,14 +50,16 @@ LOADER = TableSpec(
             "count",
             "Copies to the device in the steps shown whose source is not pinned: the host waits for them",
         ),
-        number("pageable_ps", "Time of these", "ps", "Their time per step"),
+        number(
+            "pageable_ps", "Time of pageable copies", "ps", "Time per step of copies from pageable memory"
+        ),
         number(
             "n_pinned_copies",
             "Copies from pinned memory",
             "count",
             "Copies to the device in the steps shown whose source is pinned",
         ),
-        number("pinned_ps", "Time of these", "ps", "Their time per step"),
+        number("pinned_ps", "Time of pinned copies", "ps", "Time per step of copies from pinned memory"),
         number(
             "copy_wait_ps",
             "Waiting for copies",

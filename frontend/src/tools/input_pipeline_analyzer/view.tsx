@@ -24,8 +24,8 @@ import { BreakdownSection } from '../breakdown';
 import { HostsSection } from '../hosts_section';
 import { StepSection } from '../step_section';
 import { breakdownOf } from '../steps';
-import { TableSection } from '../table_section';
 import { tableData, type ToolProps } from '../tool';
+import { DataLoader } from './data_loader';
 import {
   adviceOf,
   categoryTokens,
@@ -42,8 +42,6 @@ const { tables: TABLES, scalars: SCALARS } = INPUT_PIPELINE_ANALYZER.page;
 
 type ViewProps = { payload: Payload } & Pick<ToolProps, 'params' | 'setParams'>;
 
-/** PyTorch's data loader: what to change, and how it loads. */
-const LOADER: readonly string[] = [TABLES.loader_changes.name, TABLES.loader.name];
 const NO_INPUT_OPS =
   'No operation of an input pipeline was traced on the host: no tf.data iterator, no infeed, no copy to a device. The data may come from elsewhere, such as arrays in memory, or the capture recorded no calls of the host.';
 const ONLY_WAITS =
@@ -201,10 +199,7 @@ export function InputPipelineView({ payload, params, setParams }: ViewProps): VN
         </Section>
       )}
       <AdviceList items={adviceOf(payload)} tokens={tokens} />
-      {LOADER.map((name) => {
-        const table = payload.tables[name];
-        return table && <TableSection key={name} name={name} table={table} {...link} />;
-      })}
+      <DataLoader payload={payload} {...link} />
       {hosts.n_rows > 1 && (
         <HostsSection table={hosts} note="longest wait first; click one to show only it" />
       )}

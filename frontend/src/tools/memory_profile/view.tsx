@@ -36,6 +36,7 @@ const MONO: readonly ActiveColumn[] = ['op', 'shape'];
 
 /** Tables of who allocated what is in use at the moment. */
 const HOLDERS: readonly string[] = [TABLES.modules.name, TABLES.operations.name];
+const COUNTS: readonly ColumnOf<typeof TABLES.modules>[] = ['n_at', 'n_allocated', 'n_kept'];
 
 /** An allocation whose operation the trace does not name says so. */
 function withOp(data: TableData): TableData {
@@ -142,6 +143,7 @@ export function MemoryProfileView({ payload, params, setParams }: { payload: Pay
               params={params}
               setParams={setParams}
               end={back}
+              hidden={COUNTS}
             />
           )
         );

@@ -6,7 +6,7 @@ import { LEFT_PX, RIGHT_PX, type Window } from '../time_window';
 import { failuresOf, type Point, type Timeline } from './model';
 
 export const HEIGHT_PX = 300;
-export const SERIES = [
+const SERIES = [
   { name: 'used', title: 'In use', token: '--q-0' },
   { name: 'pending', title: 'Waiting for a stream', token: '--q-4' },
   { name: 'held', title: 'Held by the allocator', token: '--q-2' },

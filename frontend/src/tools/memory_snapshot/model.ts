@@ -19,7 +19,7 @@ export interface Point {
 }
 
 /** The event that failed to allocate, as the server names it. */
-export const OUT_OF_MEMORY = 'out of memory';
+const OUT_OF_MEMORY = 'out of memory';
 
 export function pointsOf(timeline: Timeline): Point[] {
   const [ps, used] = [timeline.number('start_ps'), timeline.number('used_bytes')];

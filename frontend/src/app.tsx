@@ -59,6 +59,9 @@ const TOOL_VIEWS: Readonly<Record<string, ToolView>> = {
   memory_profile: {
     load: () => import('./tools/memory_profile/index').then((module) => module.MemoryProfile),
   },
+  memory_snapshot: {
+    load: () => import('./tools/memory_snapshot/index').then((module) => module.MemorySnapshot),
+  },
   memory_viewer: { load: () => import('./tools/memory_viewer/index').then((module) => module.MemoryViewer) },
   graph_viewer: { load: () => import('./tools/graph_viewer/index').then((module) => module.GraphViewer) },
   tpu_compatibility: {

@@ -19,7 +19,8 @@ from tb_tpuprof.analysis.memory.heap import (
 )
 from tb_tpuprof.analysis.memory.heap_growth import growth
 from tb_tpuprof.ingest.heap.pprof import read_pprof
-from tb_tpuprof.trace.heap import Heap, stacks_of
+from tb_tpuprof.trace.heap import Heap
+from tb_tpuprof.trace.stacks import stacks_of
 from tests.ingest.heap_files import LIBRARY, LOAD, MAIN, SAMPLES, STEP, Frame, Sample, pprof
 
 

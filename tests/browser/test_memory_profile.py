@@ -18,7 +18,7 @@ TOOL = get_tool("memory_profile")
 
 
 def history(page: Page) -> Locator:
-    history: Locator = frame_of(page).locator(".mp-history")
+    history: Locator = frame_of(page).locator(".tw-plot")
     expect(history.locator("canvas")).to_be_visible()
     return history
 

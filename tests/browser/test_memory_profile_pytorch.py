@@ -32,7 +32,7 @@ def test_what_the_allocator_holds_is_drawn(page: Page, server: Server) -> None:
     history = frame.get_by_role("region", name="Memory in use")
     for name in ("Heap", "Free", "Reserved by the allocator", "Fragmentation"):
         expect(history).to_contain_text(name)
-    box = frame.locator(".mp-history").bounding_box()
+    box = frame.locator(".tw-plot").bounding_box()
     assert box
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 150)
     expect(frame.locator(".chart-tip")).to_contain_text("Reserved by the allocator")

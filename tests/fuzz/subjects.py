@@ -20,8 +20,9 @@ from urllib.parse import quote
 
 from werkzeug.test import Client
 
-from tb_tpuprof.analysis.memory.heap import functions, places
+from tb_tpuprof.analysis.memory.heap import functions, place_of_stack, places
 from tb_tpuprof.analysis.memory.heap_growth import growth
+from tb_tpuprof.analysis.memory.heap_history import contents, kept, levels
 from tb_tpuprof.capture.download import CallFailed, Download
 from tb_tpuprof.capture.headers import encoded
 from tb_tpuprof.capture.messages import message_class
@@ -39,12 +40,14 @@ from tb_tpuprof.serve.logdirs import Logdirs
 from tb_tpuprof.serve.routes import Routes
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import TOOLS, get_tool
+from tb_tpuprof.trace.heap_history import Recording
 from tests.ingest.heap_files import SAMPLES, pprof, torch_snapshot
 from tests.ingest.other_files import OLD_TRACE
 from tests.ingest.riegeli_files import CODECS, RiegeliFile, simple_data, transposed_data
 from tests.ingest.saved_pages import PAGES
 from tests.ingest.tables import mended_table, table_of
 from tests.ingest.test_table_events import EVENTS, TABLE, described
+from tests.ingest.torch_allocator import MIB, Allocator, snapshot_of, train
 from tests.ingest.xspaces import small_xspace
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -237,7 +240,10 @@ def heaps() -> tuple[bytes, ...]:
     """Snapshots of memory, unpacked: pprof, and pickles of several protocols."""
     packed = sorted(ROOT.glob("tests/data/heap/*.prof"))
     profiles = [gzip.decompress(path.read_bytes()) for path in packed]
-    pickles = [pickle.dumps(torch_snapshot(), protocol) for protocol in (2, 4)]
+    recorded = Allocator(1, 8 * MIB)
+    train(recorded, 5, 1)
+    snapshots = (torch_snapshot(), snapshot_of([recorded], 60))
+    pickles = [pickle.dumps(snapshot, protocol) for snapshot in snapshots for protocol in (2, 4)]
     return (pprof(SAMPLES), *profiles, *pickles)
 
 
@@ -252,7 +258,20 @@ def _heap(data: bytes) -> str:
         raise Unclean("places do not add up to the memory in use")
     functions(heap)
     growth(heap, heap)
+    if heap.recording:
+        _check_recording(heap.recording)
     return OPENED
+
+
+def _check_recording(recording: Recording) -> None:
+    """The contents at the peak of each device are at least the peak."""
+    frames = place_of_stack(recording.stacks)
+    for history in recording.devices:
+        level = levels(history)
+        shown = contents(history, level, level.peak)
+        if int(shown.size_bytes.sum()) + shown.unknown_bytes < int(level.used_bytes[level.peak]):
+            raise Unclean("what is in use at the peak is less than the peak")
+        kept(history, level, frames)
 
 
 def _open_json(data: bytes) -> str:

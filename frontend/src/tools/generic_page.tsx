@@ -5,13 +5,12 @@ import { readTiles } from '../api/declared';
 import type { Payload, Table as PayloadTable } from '../api/types';
 import { plural } from '../base/units';
 import { StepChart } from '../widgets/step_chart';
-import { Section, Tiles } from '../widgets/summary';
-import { parseView, PLAIN_VIEW, viewChange } from '../widgets/table/model';
-import { Table } from '../widgets/table/table';
+import { Tiles } from '../widgets/summary';
 import { Donut } from './donut';
-import { changeOf, donutOfTable, paramsOf, seriesOfTable } from './generic_model';
+import { donutOfTable, seriesOfTable } from './generic_model';
 import { PayloadPage } from './payload_page';
-import { idleColumns, tableData, type ToolProps } from './tool';
+import { TableSection } from './table_section';
+import type { ToolProps } from './tool';
 
 type LinkProps = Pick<ToolProps, 'params' | 'setParams'>;
 
@@ -43,26 +42,6 @@ function Chart({
   );
 }
 
-function Rows({ name, table, params, setParams }: { name: string; table: PayloadTable } & LinkProps): VNode {
-  const data = useMemo(() => tableData(table), [table]);
-  const initial = useMemo(() => ({ ...PLAIN_VIEW, hidden: new Set(idleColumns(data)) }), [data]);
-  const view = useMemo(() => parseView(paramsOf(name, params), initial), [params, initial]);
-  return (
-    <Section title={table.title} note={table.note || plural(table.n_rows, 'row')}>
-      {table.n_rows > 0 && (
-        <Table
-          data={data}
-          view={view}
-          label={table.title}
-          hasToolbar={table.n_rows > 10}
-          onView={(next, how) => setParams(changeOf(name, viewChange(view, next, initial)), how)}
-          barToken="--c-compute"
-        />
-      )}
-    </Section>
-  );
-}
-
 export function GenericView({ payload, params, setParams }: { payload: Payload } & LinkProps): VNode {
   const link = { params, setParams };
   return (
@@ -71,7 +50,7 @@ export function GenericView({ payload, params, setParams }: { payload: Payload }
       {Object.entries(payload.tables).map(([name, table]) => (
         <div key={name} class="tool-page">
           <Chart name={name} table={table} {...link} />
-          <Rows name={name} table={table} {...link} />
+          <TableSection name={name} table={table} {...link} />
         </div>
       ))}
     </>

@@ -36,7 +36,7 @@ Int32s = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
 PHASES = ("forward", "backward", "optimizer")
 MODULE, OPTIMIZER, BACKWARD = "nn.Module: ", "Optimizer.step#", "autograd::engine::evaluate_function"
-_OUTSIDE = "(outside of modules)"
+OUTSIDE = "(outside of modules)"
 MAX_LAYERS = 100
 
 
@@ -92,7 +92,7 @@ def module_nodes(trace: Trace, windows: Sequence[Windows]) -> list[Node]:
     pairs = kernel_launches(trace)
     if len(pairs.kernel):
         event, time_ps = pairs.launch, trace.events["duration_ps"][pairs.kernel]
-        phase, path = _phases(trace, found, event)
+        phase, path = phases_of(trace, found, event)
     else:
         event = np.flatnonzero(found.path_of >= 0)
         time_ps = trace.events["duration_ps"].astype(np.int64)
@@ -114,7 +114,7 @@ def module_nodes(trace: Trace, windows: Sequence[Windows]) -> list[Node]:
         np.add.at(sums[1, k], which[is_in], 1)
     branches = [
         Branch(
-            (PHASES[one // n_paths], *_layers(trace, found, one % n_paths - 1)),
+            (PHASES[one // n_paths], *layers_of(trace, found, one % n_paths - 1)),
             Family.OPERATION,
             sums[0, :, i].tolist(),
             sums[1, :, i].tolist(),
@@ -143,7 +143,7 @@ def _memory(trace: Trace, found: Modules, window: Windows) -> dict[int, Bytes]:
         return {}
 
     def key_of(events: Int64s) -> Int64s:
-        phase, path = _phases(trace, found, events)
+        phase, path = phases_of(trace, found, events)
         keys: Int64s = phase * (len(found.parent) + 1) + path + 1
         return keys
 
@@ -151,17 +151,19 @@ def _memory(trace: Trace, found: Modules, window: Windows) -> dict[int, Bytes]:
     return memory_by_key(trace, calls, key_of, lambda times: _are_in(window, times))
 
 
-def _layers(trace: Trace, found: Modules, path: int) -> tuple[str, ...]:
+def layers_of(trace: Trace, found: Modules, path: int) -> tuple[str, ...]:
+    """The modules of a path, outermost first; one name that stands for none if it is −1."""
     names: list[str] = []
     while path >= 0 and len(names) < MAX_LAYERS:
         names.append(trace.strings.get(int(found.name[path])))
         path = int(found.parent[path])
-    return tuple(names[::-1]) or (_OUTSIDE,)
+    return tuple(names[::-1]) or (OUTSIDE,)
 
 
-def _phases(trace: Trace, found: Modules, launch: Int64s) -> tuple[Int64s, Int64s]:
-    """(index in PHASES, path of modules) of each launch. Backward work belongs to the module of the forward
-    operation that it is tied to, work that is done again in the backward pass to the module that does it.
+def phases_of(trace: Trace, found: Modules, launch: Int64s) -> tuple[Int64s, Int64s]:
+    """(index in PHASES, path of modules) of each launch or other event. Backward work belongs to the module
+    of the forward operation that it is tied to, work that is done again in the backward pass to the module
+    that does it.
     """
     parent = parents(trace)
     in_optimizer = nearest(parent, _named(trace, OPTIMIZER))[launch] >= 0

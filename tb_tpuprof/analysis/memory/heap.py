@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.trace.heap import Heap, Stacks
+from tb_tpuprof.trace.heap import Heap
+from tb_tpuprof.trace.stacks import Stacks
 
 Int64s = npt.NDArray[np.int64]
 NO_STACK = "(no stack recorded)"

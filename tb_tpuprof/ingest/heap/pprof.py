@@ -19,7 +19,8 @@ from google.protobuf.message import DecodeError
 
 from tb_tpuprof.errors import NotATrace, TraceFormatError
 from tb_tpuprof.ingest.xspace.descriptors import Field, message_classes
-from tb_tpuprof.trace.heap import Heap, stacks_of
+from tb_tpuprof.trace.heap import Heap
+from tb_tpuprof.trace.stacks import stacks_of
 
 MAX_SAMPLES, MAX_FRAMES, MAX_DEPTH = 1_000_000, 5_000_000, 1000
 _IN_USE = ("inuse_space", "space")  # of several sizes, the one of what is in use

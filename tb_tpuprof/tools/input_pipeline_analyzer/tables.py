@@ -13,6 +13,7 @@ from tb_tpuprof.analysis.input.host import HOST_CATEGORIES, WAITING, HostTime
 from tb_tpuprof.analysis.input.pipeline import InputPipeline
 from tb_tpuprof.analysis.input.tpu import SC_PARTS, TC_PARTS
 from tb_tpuprof.tools.facts import common_steps_note, fact_specs
+from tb_tpuprof.tools.input_pipeline_analyzer.torch_loader import LOADER_TABLES
 from tb_tpuprof.tools.part_times import PART_TIMES
 from tb_tpuprof.tools.payload import Table
 from tb_tpuprof.tools.reasons import NO_STEPS
@@ -288,7 +289,7 @@ ADVICE = TableSpec(
     "For the parts and host categories that matter in this run, largest gain first",
     sentence="Advice for the parts and kinds of input work that matter in this run, largest gain first",
 )
-TABLES = (STEPS, BREAKDOWN, HOST_TIMES, INPUT_OPS, ADVICE, HOSTS)
+TABLES = (STEPS, BREAKDOWN, HOST_TIMES, INPUT_OPS, ADVICE, *LOADER_TABLES, HOSTS)
 SCALARS = (
     *fact_specs(
         "step_time_avg_ps",

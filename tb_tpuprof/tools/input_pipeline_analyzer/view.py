@@ -12,6 +12,7 @@ from tb_tpuprof.analysis.device.hardware import hardware
 from tb_tpuprof.analysis.input.advice import Advice, input_advice, largest, short
 from tb_tpuprof.analysis.input.host import HOST_CATEGORIES
 from tb_tpuprof.analysis.input.pipeline import InputPart, InputPipeline, input_part, input_pipeline
+from tb_tpuprof.analysis.input.torch_loader import loader_use
 from tb_tpuprof.analysis.ops.recommend import THRESHOLDS, Finding, apart_finding, input_finding, on_worst_host
 from tb_tpuprof.analysis.overview.facts import host_facts, run_facts
 from tb_tpuprof.analysis.overview.summary import summary
@@ -38,6 +39,7 @@ from tb_tpuprof.tools.input_pipeline_analyzer.tables import (
     mean,
     steps_table,
 )
+from tb_tpuprof.tools.input_pipeline_analyzer.torch_loader import loader_tables
 from tb_tpuprof.tools.input_verdict import by_causes
 from tb_tpuprof.tools.payload import Diagnostic, NextStep, Payload, Scalar, Table, Verdict
 from tb_tpuprof.tools.spec import Number, fill_scalars
@@ -58,7 +60,7 @@ _NO_STAGES = "the steps wait in Python; no pipeline stages were traced"
 
 def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     """The input of one, several or all hosts together."""
-    parts = session.map(input_part, hosts, loader_wait)
+    parts = session.map(input_part, hosts, loader_wait, loader_use)
     clocks = clocks_of(session, hosts)
     parts = [
         replace(part, start_ns=part.start_ns + add)
@@ -84,6 +86,7 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
             "host_categories": host_categories_table(pipeline.host_time, _no_host_time(pipeline)),
             "input_ops": input_ops_table(pipeline),
             "advice": _advice_table(advice),
+            **loader_tables(session.map(loader_use, hosts)),
             "hosts": hosts_table(pipeline),
         },
         _scalars(pipeline),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_tpuprof.tools.base import Param
-from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, flag, number, text
+from tb_tpuprof.tools.spec import ColumnSpec, ScalarSpec, TableSpec, flag, number, text
 from tb_tpuprof.tools.tiles import Tile, tiles
 
 HELD_IDLE = "the unused share of the memory its allocator holds"
@@ -268,7 +268,99 @@ FLOOR = TableSpec(
     "A row for each step",
     sentence="The lowest level during each step; if it keeps rising, memory may leak",
 )
-TABLES = (MEMORIES, HISTORY, TIMELINE, ACTIVE, FLOOR)
+_NOT_BEFORE = "nothing but the sum is known of memory from before the capture"
+
+
+def _by_holder(of: str) -> tuple[ColumnSpec, ...]:
+    """Columns of a table by who allocated; `of` is what a row stands for."""
+    return (
+        number(
+            "at_bytes",
+            "In use at the peak",
+            "bytes",
+            f"Memory that {of} allocated in the capture and that is in use at the moment; rows add up to all "
+            "that is in use then",
+        ),
+        number(
+            "fraction",
+            "Share",
+            "fraction",
+            "Share of all memory in use at the moment",
+            formula="in use at the moment ÷ all in use then",
+        ),
+        number("n_at", "Allocations in use", "count", "Number of these allocations", unknown=_NOT_BEFORE),
+        number(
+            "most_bytes",
+            "At most",
+            "bytes",
+            f"The most memory of {of} that was in use at any time; the rows' times differ",
+            unknown=_NOT_BEFORE,
+        ),
+        number(
+            "allocated_bytes",
+            "Allocated",
+            "bytes",
+            f"All memory that {of} allocated in the capture",
+            unknown=_NOT_BEFORE,
+        ),
+        number(
+            "n_allocated", "Allocations", "count", "Number of allocations in the capture", unknown=_NOT_BEFORE
+        ),
+        number(
+            "kept_bytes",
+            "Kept",
+            "bytes",
+            "Memory of it that is still in use at the end of the capture",
+            unknown=_NOT_BEFORE,
+        ),
+        number("n_kept", "Allocations kept", "count", "Number of allocations kept", unknown=_NOT_BEFORE),
+    )
+
+
+MODULES = TableSpec(
+    "modules",
+    "By module",
+    (
+        text(
+            "module",
+            "Module",
+            "The modules in whose calls it was allocated, outermost first; (outside of modules) and "
+            "(allocated before the capture) are no modules",
+        ),
+        text(
+            "phase",
+            "Phase",
+            "forward, backward (in operations tied to the module's), or optimizer",
+            unknown="it was allocated before the capture",
+        ),
+        *_by_holder("the module itself, in none of its submodules,"),
+        number(
+            "with_submodules_bytes",
+            "With submodules",
+            "bytes",
+            "Memory in use at the moment that the module and its submodules allocated; rows do not add up",
+        ),
+    ),
+    "A row per path of PyTorch's modules and phase, most memory at the moment first",
+    is_optional=True,
+    sentence="Which modules allocated the memory that is in use",
+)
+OPERATIONS = TableSpec(
+    "operations",
+    "By operation",
+    (
+        text(
+            "op",
+            "Operation",
+            "The operators that were running, outermost first, without those that only allocate",
+        ),
+        *_by_holder("the operation"),
+    ),
+    "A row per operation that allocated memory (PyTorch), most memory at the moment first",
+    is_optional=True,
+    sentence="Which operations allocated the memory that is in use, and what they keep",
+)
+TABLES = (MEMORIES, HISTORY, TIMELINE, ACTIVE, MODULES, OPERATIONS, FLOOR)
 
 SCALARS = (
     ScalarSpec(

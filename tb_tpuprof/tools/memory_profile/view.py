@@ -4,6 +4,8 @@ grows from step to step.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tb_tpuprof.analysis.memory.events import MemoryEvents, has_memory_events, memory_events
@@ -17,6 +19,7 @@ from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Availability, Params
 from tb_tpuprof.tools.memory_profile import declared
+from tb_tpuprof.tools.memory_profile.by_holder import holder_tables, module_sentence
 from tb_tpuprof.tools.memory_profile.tables import (
     Memory,
     active_table,
@@ -58,10 +61,14 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     tables: dict[str, Table] = {"memories": memories_table(memories), "history": small_table(memories)}
     chosen = _chosen(memories, str(params.get("memory", "")))
     trace = session.trace(chosen.host)
+    events = memory_events(trace)
     detail, numbers = _detail(
-        memory_events(trace), groups(trace), chosen, parts[hosts.index(chosen.host)].duration_ps, params
+        events, groups(trace), chosen, parts[hosts.index(chosen.host)].duration_ps, params
     )
     tables |= detail
+    row, moment = _moment(events, chosen.peak, params)
+    by_holder = holder_tables(trace, events, chosen.peak.memory, row, moment)
+    tables |= by_holder
     scalars = fill_scalars(declared.SCALARS, {**numbers, "row": memories.index(chosen)})
     marked = session.get(step_marks, chosen.host)
     tables["floor"] = floor_table(chosen, marked.name, marked.start_ps)
@@ -74,7 +81,11 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
             *diagnostics,
             Diagnostic("warning", text, "Capture for a shorter time, so that no event is dropped."),
         )
-    verdict = with_limits(TOOL.name, _verdict(chosen, memories), limits_of(session, hosts))
+    judged = _verdict(chosen, memories)
+    if "modules" in by_holder and "at_ps" not in params:
+        sentence = module_sentence(by_holder["modules"])
+        judged = replace(judged, details=(*judged.details, *filter(None, [sentence])))
+    verdict = with_limits(TOOL.name, judged, limits_of(session, hosts))
     return Payload(TOOL.name, session.run, hosts, tables, scalars, verdict, diagnostics)
 
 
@@ -100,8 +111,7 @@ def _detail(
     rows = window_events(events, peak.memory, start_ps, end_ps, int(params["width_px"]))
     starts_ps = events.start_ps[events.of(peak.memory)]
     n_inside = int(np.searchsorted(starts_ps, end_ps, "right") - np.searchsorted(starts_ps, start_ps, "left"))
-    row = event_at(events, peak.memory, int(params["at_ps"])) if "at_ps" in params else peak.at
-    moment = f"at {format_time(float(params['at_ps']))}" if "at_ps" in params else "at the peak"
+    row, moment = _moment(events, peak, params)
     active = active_allocations(events, peak.memory, row)
     return {
         "timeline": timeline_table(events, grouped, rows, n_inside),
@@ -114,6 +124,14 @@ def _detail(
         "at_ps": Number(int(events.start_ps[row]), moment),
         "n_events_in_window": n_inside,
     }
+
+
+def _moment(events: MemoryEvents, peak: MemoryPeak, params: Params) -> tuple[int, str]:
+    """The event after which contents are shown, and its name."""
+    if "at_ps" not in params:
+        return peak.at, "at the peak"
+    at_ps = float(params["at_ps"])
+    return event_at(events, peak.memory, int(at_ps)), f"at {format_time(at_ps)}"
 
 
 def _summary(events: MemoryEvents, grouped: Groups, memory: Memory) -> Numbers:

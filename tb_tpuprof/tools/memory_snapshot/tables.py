@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from tb_tpuprof.tools.base import Param
+from tb_tpuprof.tools.memory_snapshot.history_tables import (
+    HISTORY_PARAMS,
+    HISTORY_SCALARS,
+    HISTORY_TABLES,
+    PLACE,
+)
 from tb_tpuprof.tools.spec import ColumnSpec, ScalarSpec, TableSpec, number, text
 from tb_tpuprof.tools.tiles import Tile, tiles
 
@@ -16,13 +22,9 @@ PARAMS = (
         None,
         "Another snapshot of the run, taken earlier, by its host: shows what has grown since then",
     ),
+    *HISTORY_PARAMS,
 )
 
-_PLACE = text(
-    "place",
-    "Allocated at",
-    "The innermost call of the program on the block's stack; a library's call if there is no other",
-)
 _N_BLOCKS = number("n_blocks", "Blocks", "count", "Blocks in use; JAX: buffers and executables")
 _SIZE = number("size_bytes", "In use", "bytes", "Memory of these blocks, as the allocator rounds it up")
 _FRACTION = number(
@@ -49,7 +51,7 @@ def _changed(name: str, title: str, sentence: str, formula: str = "") -> ColumnS
 PLACES = TableSpec(
     "places",
     "Places in the program",
-    (_PLACE, _SIZE, _FRACTION, _N_BLOCKS),
+    (PLACE, _SIZE, _FRACTION, _N_BLOCKS),
     "A row per place in the program that allocated memory in use, the largest first; they add up",
 )
 KINDS = TableSpec(
@@ -90,7 +92,7 @@ GROWTH = TableSpec(
     "growth",
     "Since the other snapshot",
     (
-        _PLACE,
+        PLACE,
         _changed(
             "before_bytes", "Before", "Memory in use that this place had allocated in the other snapshot"
         ),
@@ -135,7 +137,7 @@ STACKS = TableSpec(
     ),
     "A row per device, kind and stack of blocks in use, the largest first",
 )
-TABLES = (GROWTH, PLACES, KINDS, POOLS, FUNCTIONS, STACKS)
+TABLES = (GROWTH, *HISTORY_TABLES, PLACES, KINDS, POOLS, FUNCTIONS, STACKS)
 
 SCALARS = (
     ScalarSpec("used_bytes", "In use", "bytes", "Memory in blocks that were in use when it was saved"),
@@ -174,10 +176,14 @@ SCALARS = (
         is_optional=True,
         formula="in use − requested",
     ),
+    *HISTORY_SCALARS,
 )
 TILES = tiles(
     "used_bytes",
     "growth_bytes",
+    "peak_bytes",
+    "reserved_peak_bytes",
+    Tile("n_failures", least=1),
     "reserved_bytes",
     "free_bytes",
     "n_blocks",

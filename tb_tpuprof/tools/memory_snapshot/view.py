@@ -1,5 +1,5 @@
-"""memory_snapshot: the memory in use when a snapshot was saved, who allocated it, and what has grown since
-another one.
+"""memory_snapshot: the memory in use when a snapshot was saved, who allocated it, what has grown since
+another one, and, of PyTorch, the allocator's history: the peak, what was not freed, and what failed.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from tb_tpuprof.ingest.storage.run_info import MEMORY
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Availability, Params
 from tb_tpuprof.tools.memory_snapshot import tables as declared
+from tb_tpuprof.tools.memory_snapshot.history import History, history_of
 from tb_tpuprof.tools.payload import Diagnostic, NextStep, Payload, Table, Verdict
 from tb_tpuprof.tools.spec import Number, fill_scalars, known_texts
 from tb_tpuprof.tools.tool import Tool
@@ -63,6 +64,10 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         shown["growth"] = _growth_table(changes, other)
         difference = int(changes.after_bytes.sum() - changes.before_bytes.sum())
         numbers["growth_bytes"] = Number(difference, f"since {other}")
+    recorded = history_of(heap.recording, params) if heap.recording else None
+    if recorded:
+        shown |= recorded.tables
+        numbers |= recorded.numbers
     shown["places"] = _places_table(heap, by_place, all_bytes)
     shown["kinds"] = _kinds_table(heap, all_bytes)
     if heap.pools:
@@ -73,7 +78,22 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     scalars = fill_scalars(declared.SCALARS, numbers)
     verdict = _verdict(heap, by_place, all_bytes, changes)
     verdict = replace(verdict, next=_next(session, hosts[0], str(params.get("before", ""))))
-    return Payload(TOOL.name, session.run, hosts, shown, scalars, verdict, _diagnostics(by_place, all_bytes))
+    diagnostics = _diagnostics(by_place, all_bytes)
+    if recorded:
+        verdict = _with_history(verdict, recorded)
+        diagnostics = (*recorded.diagnostics, *diagnostics)
+    return Payload(TOOL.name, session.run, hosts, shown, scalars, verdict, diagnostics)
+
+
+def _with_history(verdict: Verdict, recorded: History) -> Verdict:
+    """What failed comes first."""
+    details = (*recorded.details, *verdict.details)
+    if recorded.failure:
+        return replace(verdict, level="bad", text=recorded.failure, details=(*details, verdict.text))
+    level: Literal["warn", "unknown"] = (
+        "warn" if recorded.is_growing or verdict.level == "warn" else "unknown"
+    )
+    return replace(verdict, level=level, details=details)
 
 
 def _heap(session: Session, host: str) -> Heap:
@@ -286,7 +306,7 @@ TOOL = Tool(
     name="memory_snapshot",
     title="Memory snapshot",
     group="Memory",
-    summary="Memory in use at one moment, who allocated it, and what has grown since another snapshot",
+    summary="Memory in use at one moment and before it, who allocated it, and what has grown since then",
     view=view,
     available=available,
     params=declared.PARAMS,

@@ -87,6 +87,38 @@ export const INPUT_PIPELINE_ANALYZER = {
         },
         {},
       ),
+      loader: table(
+        'loader',
+        {
+          host: 'text',
+          iterator: 'text',
+          loads_in: 'text',
+          n_fetches: 'number',
+          fetch_ps: 'number',
+          waiting_ps: 'number',
+          waiting_fraction: 'number',
+          longest_ps: 'number',
+          median_ps: 'number',
+          n_pageable_copies: 'number',
+          pageable_ps: 'number',
+          n_pinned_copies: 'number',
+          pinned_ps: 'number',
+          copy_wait_ps: 'number',
+          pinning_ps: 'number',
+        },
+        {},
+      ),
+      loader_changes: table(
+        'loader_changes',
+        {
+          host: 'text',
+          change: 'text',
+          why: 'text',
+          gain_ps: 'number',
+          gain_fraction: 'number',
+        },
+        {},
+      ),
       hosts: table(
         'hosts',
         {

@@ -73,6 +73,38 @@ export const MEMORY_PROFILE = {
         },
         {},
       ),
+      modules: table(
+        'modules',
+        {
+          module: 'text',
+          phase: 'text',
+          at_bytes: 'number',
+          fraction: 'number',
+          n_at: 'number',
+          most_bytes: 'number',
+          allocated_bytes: 'number',
+          n_allocated: 'number',
+          kept_bytes: 'number',
+          n_kept: 'number',
+          with_submodules_bytes: 'number',
+        },
+        {},
+      ),
+      operations: table(
+        'operations',
+        {
+          op: 'text',
+          at_bytes: 'number',
+          fraction: 'number',
+          n_at: 'number',
+          most_bytes: 'number',
+          allocated_bytes: 'number',
+          n_allocated: 'number',
+          kept_bytes: 'number',
+          n_kept: 'number',
+        },
+        {},
+      ),
       floor: table(
         'floor',
         {

@@ -25,6 +25,7 @@ import { HostsSection } from '../hosts_section';
 import { StepSection } from '../step_section';
 import { breakdownOf } from '../steps';
 import { tableData, type ToolProps } from '../tool';
+import { DataLoader } from './data_loader';
 import {
   adviceOf,
   categoryTokens,
@@ -198,6 +199,7 @@ export function InputPipelineView({ payload, params, setParams }: ViewProps): VN
         </Section>
       )}
       <AdviceList items={adviceOf(payload)} tokens={tokens} />
+      <DataLoader payload={payload} {...link} />
       {hosts.n_rows > 1 && (
         <HostsSection table={hosts} note="longest wait first; click one to show only it" />
       )}

@@ -5,10 +5,10 @@
 import type { EChartsCoreOption } from 'echarts/core';
 import { format, scaleFor } from '../../base/units';
 import { axisStyle, baseOption, tipElement, type Colors, type TipLine } from '../../widgets/chart';
-import type { Point, Timeline, Window } from './model';
+import type { Window } from '../time_window';
+import { LEFT_PX, RIGHT_PX } from '../time_window';
+import type { Point, Timeline } from './model';
 
-export const LEFT_PX = 64;
-export const RIGHT_PX = 52;
 export const HEIGHT_PX = 300;
 
 export const SERIES = [

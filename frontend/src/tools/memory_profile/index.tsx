@@ -2,8 +2,8 @@
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { PayloadPage } from '../payload_page';
+import { widthFor } from '../time_window';
 import type { ToolProps } from '../tool';
-import { widthFor } from './model';
 import { MemoryProfileView } from './view';
 
 export function MemoryProfile(props: ToolProps): VNode {

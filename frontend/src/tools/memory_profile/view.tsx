@@ -17,6 +17,7 @@ import {
   type TableData,
 } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
+import { TableSection } from '../table_section';
 import { idleColumns, tableData, type ToolProps } from '../tool';
 import { FloorSection } from './floor';
 import { HistorySection } from './history';
@@ -32,6 +33,10 @@ type ActiveColumn = ColumnOf<typeof TABLES.active>;
 const HIDDEN_AT_FIRST: readonly ActiveColumn[] = ['event', 'requested_bytes', 'region', 'step'];
 const TOTALS: readonly ActiveColumn[] = ['total_bytes', 'fraction', 'n_occurrences'];
 const MONO: readonly ActiveColumn[] = ['op', 'shape'];
+
+/** Tables of who allocated what is in use at the moment. */
+const HOLDERS: readonly string[] = [TABLES.modules.name, TABLES.operations.name];
+const COUNTS: readonly ColumnOf<typeof TABLES.modules>[] = ['n_at', 'n_allocated', 'n_kept'];
 
 /** An allocation whose operation the trace does not name says so. */
 function withOp(data: TableData): TableData {
@@ -127,6 +132,22 @@ export function MemoryProfileView({ payload, params, setParams }: { payload: Pay
       <Section title={active.table.title} note="identical allocations are grouped" end={back}>
         <ActiveTable rows={active} host={memory?.host ?? ''} params={params} setParams={setParams} />
       </Section>
+      {HOLDERS.map((name) => {
+        const table = payload.tables[name];
+        return (
+          table && (
+            <TableSection
+              key={name}
+              name={name}
+              table={table}
+              params={params}
+              setParams={setParams}
+              end={back}
+              hidden={COUNTS}
+            />
+          )
+        );
+      })}
       <FloorSection rows={readTable(payload, TABLES.floor)} riseBytes={memory?.floorRise ?? 0} />
       {memories.length > 1 && (
         <MemoriesSection

@@ -1,0 +1,187 @@
+"""The history in PyTorch's memory snapshot (`_record_memory_history`) → a Recording.
+
+    {"segments": [{"device", "total_size", "address",
+                   "blocks": [{"size", "requested_size", "address", "state", "frames"}]}],
+     "device_traces": [[{"action", "addr", "size", "stream", "time_us", "frames"}], one list per device]}
+
+    alloc              the program gets a block; `size` is what it requested
+    free_requested     it gives it back; a stream may still use it
+    free_completed     it can be used again
+    segment_alloc/map, segment_free/unmap     the allocator takes memory from the device, and returns it
+    oom                an allocation of `size` failed; `device_free` is what the device had left
+    snapshot, annotate, user_defined          notes: left out
+
+As in c10/core/CachingDeviceAllocator.h and torch/csrc/cuda/Module.cpp. The history is a ring: of a long run
+only the last entries are there.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Container
+from typing import Any
+
+import numpy as np
+
+from tb_tpuprof.errors import TraceFormatError
+from tb_tpuprof.ingest.heap.torch_values import MOST_BYTES, StackTable, dicts, whole
+from tb_tpuprof.trace.heap_history import (
+    ALLOC,
+    COMPLETED,
+    GROW,
+    OOM,
+    REQUESTED,
+    SHRINK,
+    DeviceHistory,
+    Recording,
+    Survivors,
+)
+from tb_tpuprof.trace.stacks import Int64s
+
+MAX_ENTRIES, MAX_FRAMES, MAX_DEVICES = 3_000_000, 20_000_000, 1024
+_FREE, _PENDING = "inactive", ("active_pending_free", "active_awaiting_free")
+_CODES = {
+    "alloc": ALLOC,
+    "free_requested": REQUESTED,
+    "free_completed": COMPLETED,
+    "segment_alloc": GROW,
+    "segment_map": GROW,
+    "segment_free": SHRINK,
+    "segment_unmap": SHRINK,
+    "oom": OOM,
+}
+_NOTES = frozenset(("snapshot", "annotate", "user_defined"))
+_PS_PER_US = 1_000_000
+_LONGEST_US = 2**62 // _PS_PER_US  # as picoseconds it fits into 64 bits
+_LATEST_US = 2**53
+
+
+def read_history(snapshot: dict[str, Any], path: str) -> Recording | None:
+    """The histories of all devices; None if the snapshot has none. Raises TraceFormatError for one that is
+    too long.
+    """
+    traces = snapshot.get("device_traces")
+    if not isinstance(traces, list):
+        return None
+    reader = _Reader(path)
+    for device, entries in enumerate(traces[:MAX_DEVICES]):
+        reader.read(device, entries)
+    return reader.recording(snapshot.get("segments"))
+
+
+class _Columns:
+    """A device's entries: µs, action, address, size and stack of each."""
+
+    def __init__(self) -> None:
+        self.time_us, self.action, self.address, self.size, self.stack = (array("q") for _ in range(5))
+
+    def as_numbers(self) -> tuple[Int64s, ...]:
+        """The columns."""
+        columns = (self.time_us, self.action, self.address, self.size, self.stack)
+        return tuple(np.array(column, np.int64) for column in columns)
+
+
+class _Reader:
+    """What was read of the devices' entries so far."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.stacks = StackTable(path, MAX_FRAMES)
+        self.entries: dict[int, _Columns] = {}
+        self.n_entries = self.n_skipped = 0
+
+    def read(self, device: int, entries: Any) -> None:
+        """Add a device's entries; those of no known form are counted."""
+        columns = _Columns()
+        for entry in dicts(entries):
+            self.n_entries += 1
+            if self.n_entries > MAX_ENTRIES:
+                raise self._too_large(f"has a history of more than {MAX_ENTRIES:,} entries")
+            action = entry.get("action")
+            code = _CODES.get(action, -1) if isinstance(action, str) else -1
+            time_us = _microseconds(entry.get("time_us"))
+            if code < 0 or time_us < 0:
+                self.n_skipped += not (isinstance(action, str) and action in _NOTES)
+                continue
+            columns.time_us.append(time_us)
+            columns.action.append(code)
+            columns.address.append(_address(entry.get("device_free" if code == OOM else "addr")))
+            columns.size.append(whole(entry.get("size")))
+            columns.stack.append(self.stacks.number(entry.get("frames")))
+        if columns.action:
+            self.entries[device] = columns
+
+    def recording(self, segments: Any) -> Recording | None:
+        """All histories, with the blocks that are in use at their end."""
+        if not self.entries:
+            return Recording((), self.stacks.columns(), self.n_skipped) if self.n_skipped else None
+        start_us = min(columns.time_us[0] for columns in self.entries.values())
+        ends = _Ends(self.stacks)
+        for segment in dicts(segments):
+            ends.read(segment, self.entries)
+        devices = tuple(self._history(device, start_us, ends) for device in self.entries)
+        return Recording(devices, self.stacks.columns(), self.n_skipped)
+
+    def _history(self, device: int, start_us: int, ends: _Ends) -> DeviceHistory:
+        time_us, action, address, size, stack = self.entries[device].as_numbers()
+        elapsed = np.clip(time_us - start_us, 0, _LONGEST_US) * _PS_PER_US
+        blocks = ends.blocks.get(device, [])
+        reserved = ends.reserved.get(device, 0)
+        if float(size.sum(dtype=np.float64)) + reserved + sum(row[1] for row in blocks) > MOST_BYTES:
+            raise self._too_large("has sizes that add up to more than 64 bits")
+        at, requested, of_stack = np.array(blocks, np.int64).reshape(-1, 3).T
+        return DeviceHistory(
+            f"GPU {device}",
+            np.maximum.accumulate(elapsed),
+            action.astype(np.uint8),
+            address,
+            size,
+            stack.astype(np.int32),
+            reserved,
+            ends.pending.get(device, 0),
+            Survivors(at, requested, of_stack.astype(np.int32)),
+        )
+
+    def _too_large(self, what: str) -> TraceFormatError:
+        remedy = "Record a shorter one: `torch.cuda.memory._record_memory_history(max_entries=…)`."
+        return TraceFormatError(self.path, -1, what, remedy)
+
+
+class _Ends:
+    """What the allocator holds when the snapshot is saved, by device."""
+
+    def __init__(self, stacks: StackTable) -> None:
+        self.stacks = stacks
+        self.blocks: dict[int, list[tuple[int, int, int]]] = {}
+        self.reserved: dict[int, int] = {}
+        self.pending: dict[int, int] = {}
+
+    def read(self, segment: dict[str, Any], devices: Container[int]) -> None:
+        """Add a segment's blocks in use, if its device has a history."""
+        device = whole(segment.get("device"))
+        if device not in devices:
+            return
+        self.reserved[device] = self.reserved.get(device, 0) + whole(segment.get("total_size"))
+        address = _address(segment.get("address"))
+        for block in dicts(segment.get("blocks")):
+            size, state = whole(block.get("size")), block.get("state")
+            if isinstance(state, str) and state != _FREE:
+                requested = whole(block.get("requested_size", size))
+                at = _address(block.get("address", address))
+                row = (at, requested, self.stacks.number(block.get("frames")))
+                self.blocks.setdefault(device, []).append(row)
+                if state in _PENDING:
+                    self.pending[device] = self.pending.get(device, 0) + requested
+            address += size
+
+
+def _microseconds(value: Any) -> int:
+    """A time in µs since 1970; -1 if there is none."""
+    if type(value) is float and 0 <= value < _LATEST_US:
+        return int(value)
+    return value if type(value) is int and 0 <= value < _LATEST_US else -1
+
+
+def _address(value: Any) -> int:
+    """An address, or bytes that are free; 0 for anything else."""
+    return value if type(value) is int and 0 <= value < 2**62 else 0

@@ -303,7 +303,7 @@ CHANNELS = TableSpec(
             "Bandwidth compared with the peak rate of one link in one direction",
             is_optional=True,
             formula="bandwidth ÷ rate of a link",
-            unknown="the cores are not neighbors, the bandwidth is unknown, or several links carried the data",
+            unknown="the cores are not neighbors, the bandwidth is unknown, or several links were used",
         ),
         text("send_op", "Send", "The operation that sends"),
         text("receive_op", "Receive", "The operation that ends the receive"),

@@ -14,6 +14,7 @@ import { StepChart } from '../../widgets/step_chart';
 import { Section, Tiles } from '../../widgets/summary';
 import { parseView, PLAIN_VIEW, viewChange } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
+import { PerfettoLink } from '../perfetto_link';
 import { idleColumns, tableData, type ToolProps } from '../tool';
 import { HIDDEN, MOST_BARS, searchOf, stallSeries, TABLES, type Rendezvous } from './model';
 
@@ -104,9 +105,13 @@ function Queries({ payload, ...props }: { payload: Payload } & ToolProps): VNode
   return (
     <Section
       title={rows.table.title}
-      note="for ui.perfetto.dev, with the file of all transfers"
+      note="each answers one question about all transfers"
       end={<SaveFile {...props} />}
     >
+      <p class="muted">
+        Save the file, open it with “Open trace file” at <PerfettoLink /> or in your own copy of Perfetto, and
+        paste a query into “Query (SQL)”. This page and its server send the file nowhere.
+      </p>
       {Array.from({ length: rows.length }, (_, row) => (
         <details key={row}>
           <summary>{question(row)}</summary>

@@ -56,7 +56,7 @@ def counted(found: HostInference, n: int) -> str:
 def too_few(found: HostInference, one: Percentile) -> str:
     """Why a percentile is not given."""
     few = f"there is 1 {found.unit}" if len(found) == 1 else f"there are {counted(found, len(found))}"
-    return f"{few}, and {one.name} takes at least {one.least:,}"
+    return f"{few}, and {one.name} needs at least {one.least:,}"
 
 
 def throughput_of(found: HostInference) -> Throughput | None:

@@ -90,7 +90,7 @@ class _Reader:
         if id(frames) not in self.stack_of_list:
             self.n_frames += len(frames)
             if self.n_frames > MAX_FRAMES:
-                raise TraceFormatError(self.path, -1, f"has more than {MAX_FRAMES:,} frames of stacks")
+                raise TraceFormatError(self.path, -1, f"has more than {MAX_FRAMES:,} stack frames")
             stack = tuple(self._frame(frame) for frame in _dicts(frames[:MAX_DEPTH]))
             number = self.stacks.setdefault(stack, len(self.stacks))
             if not frames:

@@ -172,5 +172,5 @@ TOOL = Tool(
     tables=TABLES,
     scalars=SCALARS,
     tiles=TILES,
-    params=(Param("model", "Model", "text", "", "Only the requests of this model; empty: of all"),),
+    params=(Param("model", "Model", "text", "", "Only requests of this model; empty: all"),),
 )

@@ -29,7 +29,7 @@ from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.trace.heap import Heap
 from tb_tpuprof.units import format_bytes, format_fraction
 
-_REASON = "the run contains no snapshot of memory."
+_REASON = "the run contains no memory snapshot."
 _REMEDY = (
     "Save one below the log directory while the memory is in use. JAX: "
     "`jax.profiler.save_device_memory_profile(logdir + '/memory.prof')`. PyTorch: "
@@ -228,7 +228,7 @@ def _verdict(heap: Heap, totals: Totals, all_bytes: int, changes: Growth | None)
     if not all_bytes:
         return Verdict(level, "No memory was in use when the snapshot was saved.", "", details)
     blocks = _blocks(int(heap.n_blocks.sum()))
-    text = f"{format_bytes(all_bytes)} are in use, in {blocks}"
+    text = f"{format_bytes(all_bytes)} is in use, in {blocks}"
     named = np.flatnonzero(totals.frame >= 0)
     if len(named):
         most = int(named[0])
@@ -255,7 +255,7 @@ def _held_details(heap: Heap) -> tuple[str, ...]:
         free = pool.reserved_bytes - pool.used_bytes
         if free >= _LARGE_BYTES and free > _MOSTLY_FREE * pool.reserved_bytes:
             details.append(
-                f"{pool.device}: {format_bytes(free)} of the {format_bytes(pool.reserved_bytes)} held are "
+                f"{pool.device}: {format_bytes(free)} of the {format_bytes(pool.reserved_bytes)} held is "
                 f"not in use; the largest free block has {format_bytes(pool.largest_free_bytes)}. "
                 "`torch.cuda.empty_cache()` returns unused segments; expandable segments "
                 "(`PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`) reduce fragmentation."
@@ -272,7 +272,7 @@ def _diagnostics(totals: Totals, all_bytes: int) -> tuple[Diagnostic, ...]:
     if not missing:
         return ()
     share = format_fraction(missing / all_bytes)
-    text = f"{format_bytes(missing)} ({share}) of the memory in use have no recorded stack."
+    text = f"{format_bytes(missing)} ({share}) of the memory in use has no recorded stack."
     return (Diagnostic("info", text, _NO_STACKS),)
 
 

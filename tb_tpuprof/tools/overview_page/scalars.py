@@ -421,7 +421,7 @@ def _batch(parts: Sequence[Summary]) -> str:
     if not found:
         return f"unknown: {parts[0].batch.how}"
     if len({(one.value, one.per) for one in found}) > 1:
-        return f"unknown: hosts differ: {', '.join(f'{one.value:,}' for one in found[:4])}"
+        return f"unknown: it differs between hosts: {', '.join(f'{one.value:,}' for one in found[:4])}"
     per = f" per {found[0].per}" if found[0].per else ""
     return f"{found[0].value:,}{per}: {found[0].how}"
 

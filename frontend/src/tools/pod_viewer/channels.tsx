@@ -1,6 +1,6 @@
 /** The channels of a pod as a table with bars of send delay and latency, and the card of the chosen one. */
 import type { VNode } from 'preact';
-import { useMemo, useState } from 'preact/hooks';
+import { useMemo } from 'preact/hooks';
 import { fetchPayload, payloadUrl } from '../../api/client';
 import { readTable } from '../../api/declared';
 import { format, quantity } from '../../base/units';
@@ -8,9 +8,10 @@ import { canOpen } from '../../state/catalog';
 import { useLoaded } from '../../state/payload';
 import { openTool } from '../../state/selection';
 import { Facts, Section } from '../../widgets/summary';
-import { PLAIN_VIEW, type TableData } from '../../widgets/table/model';
+import type { TableData } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
-import { idleColumns, tableData, type ToolProps } from '../tool';
+import { useTableView } from '../table_view';
+import { tableData, type ToolProps } from '../tool';
 import { CHANNEL_STEPS, chipNames, type ChannelRows, type Core, type Slice } from './model';
 
 const HIDDEN = ['source_row', 'target_row', 'ops', 'send_op', 'receive_op', 'hops', 'link_fraction'];
@@ -208,12 +209,7 @@ function shownData(channels: ChannelRows, cores: readonly Core[]): TableData {
 export function Channels(props: ChannelsProps): VNode {
   const { channels, cores, chosen, setParams } = props;
   const data = useMemo(() => shownData(channels, cores), [channels, cores]);
-  const [view, setView] = useState<typeof PLAIN_VIEW | null>(null);
-  const shown = view ?? {
-    ...PLAIN_VIEW,
-    sort: SLOWEST_FIRST,
-    hidden: new Set([...HIDDEN, ...idleColumns(data)]),
-  };
+  const [view, setView] = useTableView('channels', props, data, { hidden: HIDDEN, sort: SLOWEST_FIRST });
   const [latency, delay] = [channels.number('latency_ps'), channels.number('send_delay_ps')];
   const longest = useMemo(() => {
     let most = 1;
@@ -226,7 +222,7 @@ export function Channels(props: ChannelsProps): VNode {
       <Section title={channels.table.title} note={channels.table.note} end={<Legend />}>
         <Table
           data={data}
-          view={shown}
+          view={view}
           onView={setView}
           label={channels.table.title}
           rowsInFull={12}

@@ -379,7 +379,7 @@ def test_percentiles_need_enough_requests(n: int, known: list[str] | int) -> Non
         assert payload.scalars["latency_p99_ps"].value is None
         assert payload.scalars["latency_p99_ps"].note == "there are 99 requests, and p99 needs at least 100"
     if n == 1:
-        assert payload.scalars["latency_p50_ps"].note == "there is 1 request, and p50 takes at least 2"
+        assert payload.scalars["latency_p50_ps"].note == "there is 1 request, and p50 needs at least 2"
 
 
 @pytest.mark.parametrize(("n", "has_row"), [(19, False), (20, True)])

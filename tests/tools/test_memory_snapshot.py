@@ -161,15 +161,15 @@ def test_comparisons_with_earlier_snapshots_are_offered(tmp_path: Path) -> None:
         assert all(step.tool == TOOL.name for step in verdict.next)
         return [(step.text, step.params.get("before", "")) for step in verdict.next]
 
-    since = "See what has grown since "
+    since = "See what has grown since the snapshot "
     assert offered("c") == []
-    assert offered("a") == [(f"{since}c", "c")]
-    assert offered("d") == [(f"{since}b", "b"), (f"{since}e", "e"), (f"{since}a", "a")]
+    assert offered("a") == [(f"{since}`c`", "c")]
+    assert offered("d") == [(f"{since}`b`", "b"), (f"{since}`e`", "e"), (f"{since}`a`", "a")]
     os.utime(tmp_path / "c.pprof", ns=(0, 2 * 10**9))  # when a was saved
-    assert (offered("a"), offered("c")) == ([(f"{since}c", "c")], [(f"{since}a", "a")])
+    assert (offered("a"), offered("c")) == ([(f"{since}`c`", "c")], [(f"{since}`a`", "a")])
     assert offered("b", before="a") == [
-        (f"{since}e", "e"),
-        (f"{since}c", "c"),
+        (f"{since}`e`", "e"),
+        (f"{since}`c`", "c"),
         ("See this snapshot alone", ""),
     ]
 
@@ -242,8 +242,8 @@ def test_the_other_pages_say_where_it_is(jax: Path) -> None:
         availability = tool.availability(session)
         assert bool(availability) == (tool is TOOL)
         if tool is not TOOL:
-            assert "only snapshots of memory" in availability.reason
-            with pytest.raises(ToolUnavailable, match="only snapshots of memory"):
+            assert "only memory snapshots" in availability.reason
+            with pytest.raises(ToolUnavailable, match="only memory snapshots"):
                 tool.run(session, None, {})
 
 
@@ -273,7 +273,7 @@ def test_over_http_and_in_the_terminal(jax: Path, capsys: pytest.CaptureFixture[
     assert LOADED in capsys.readouterr().out
     assert main(["show", "memory_snapshot", str(jax / "a.pprof"), "--format", "json"]) == 0
     assert main(["runs", str(jax.parent)]) == 0
-    assert "memory: This run contains snapshots of memory" in capsys.readouterr().out
+    assert "memory: This run contains memory snapshots" in capsys.readouterr().out
     assert main(["show", "overview_page", str(jax)]) == 5
 
 

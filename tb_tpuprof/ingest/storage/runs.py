@@ -63,8 +63,8 @@ PROGRAMS_ONLY = (
     "Capture a profile, or copy the .xplane.pb files here, to see what ran and for how long."
 )
 PAGES_ONLY = (
-    "This run contains no trace, only finished pages that an older profiler saved. The page Saved pages shows "
-    "them; there is no timeline, and nothing can be recomputed. Profile the job again for more."
+    "This run contains no trace, only finished pages that an older profiler saved. The page Saved pages "
+    "shows them; there is no timeline, and nothing can be recomputed. Profile the job again for more."
 )
 SNAPSHOTS_ONLY = (
     "This run contains memory snapshots and no trace: the page Memory snapshot shows what was allocated, and "

@@ -99,16 +99,24 @@ OPS = TableSpec(
         ),
         number("elapsed_ps", "Per run", "ps", "Mean time from its start to its end"),
         number(
-            "n_per_step", "Runs per step", "count", "Mean number of runs per step, over the devices that run it"
+            "n_per_step",
+            "Runs per step",
+            "count",
+            "Mean number of runs per step, over the devices that run it",
         ),
         number(
             "n_hidden", "Runs hidden", "count", "Runs of the whole trace that compute covers for 90% or more"
         ),
         number(
-            "n_partly", "Runs partly hidden", "count", "Runs that compute covers for more than 10% and less than 90%"
+            "n_partly",
+            "Runs partly hidden",
+            "count",
+            "Runs that compute covers for more than 10% and less than 90%",
         ),
         number("n_exposed", "Runs exposed", "count", "Runs that compute covers for at most 10%"),
-        text("remark", "Remark", "Why a number is unknown or a bound", unknown="nothing is unknown or a bound"),
+        text(
+            "remark", "Remark", "Why a number is unknown or a bound", unknown="nothing is unknown or a bound"
+        ),
     ),
     "A row for each operation that moves data, the most exposed first. Hidden and exposed times add up to "
     "the page's numbers",

@@ -232,8 +232,8 @@ def notices(found: HostInference) -> list[tuple[str, str]]:
     if not found.counts_others:
         result.append(
             (
-                f"Too many {unit_word(found, 2)} overlap to see for which of them a device works: waiting for "
-                "it counts as Wait instead of Queue.",
+                f"Too many {unit_word(found, 2)} overlap to see for which of them a device works: waiting "
+                "for it counts as Wait instead of Queue.",
                 "Capture for a shorter time.",
             )
         )

@@ -16,9 +16,7 @@ _NO_TOKENS = "the annotation does not state the number of tokens"
 _NO_INTERVAL = "there are too few requests to bound the percentile on this side"
 
 SIDES: tuple[ColumnSpec, ...] = (
-    number(
-        "host_ps", "Host", "ps", "The request's threads work, and no copy or device works for it"
-    ),
+    number("host_ps", "Host", "ps", "The request's threads work, and no copy or device works for it"),
     number(
         "queue_ps",
         "Queue",
@@ -35,7 +33,12 @@ SIDES: tuple[ColumnSpec, ...] = (
         "ps",
         "A device computes for the request; on a CPU, an operation of the model runs",
     ),
-    number("wait_ps", "Wait", "ps", "Nothing traced happens for the request, or its thread is in a call that only waits"),
+    number(
+        "wait_ps",
+        "Wait",
+        "ps",
+        "Nothing traced happens for the request, or its thread is in a call that only waits",
+    ),
 )
 PARTS: tuple[ColumnSpec, ...] = (
     number(
@@ -76,7 +79,7 @@ PERCENTILES = TableSpec(
     "percentiles",
     "Where a request's time goes",
     (
-        text("percentile", "Requests", "Average, percentile, or the slowest tenth"),
+        text("percentile", "Percentile", "Average, percentile, or the slowest tenth"),
         _LATENCY,
         *SIDES,
         *PARTS,

@@ -73,7 +73,10 @@ POOLS = TableSpec(
             formula="held − in use",
         ),
         number(
-            "largest_free_bytes", "Largest free block", "bytes", "The largest allocation that held memory can serve"
+            "largest_free_bytes",
+            "Largest free block",
+            "bytes",
+            "The largest allocation that held memory can serve",
         ),
         number(
             "rounding_bytes",
@@ -138,7 +141,9 @@ STACKS = TableSpec(
 TABLES = (GROWTH, PLACES, KINDS, POOLS, FUNCTIONS, STACKS)
 
 SCALARS = (
-    ScalarSpec("used_bytes", "In use", "bytes", "Memory in blocks that were in use when the snapshot was saved"),
+    ScalarSpec(
+        "used_bytes", "In use", "bytes", "Memory in blocks that were in use when the snapshot was saved"
+    ),
     ScalarSpec("n_blocks", "Blocks", "count", "Number of blocks in use; JAX: buffers and executables"),
     ScalarSpec("n_places", "Places", "count", "Number of places in the program that allocated them"),
     ScalarSpec(

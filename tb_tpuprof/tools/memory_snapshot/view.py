@@ -62,7 +62,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         changes = growth(_heap(session, other), heap)
         shown["growth"] = _growth_table(changes, other)
         difference = int(changes.after_bytes.sum() - changes.before_bytes.sum())
-        numbers["growth_bytes"] = Number(difference, f"since {other}")
+        numbers["growth_bytes"] = Number(difference, f"since the snapshot {other}")
     shown["places"] = _places_table(heap, by_place, all_bytes)
     shown["kinds"] = _kinds_table(heap, all_bytes)
     if heap.pools:
@@ -99,7 +99,7 @@ def _next(session: Session, host: str, compared: str) -> tuple[NextStep, ...]:
     earlier = [other for other in session.hosts if other != host and session.file(other).mtime_ns <= saved_ns]
     earlier.sort(key=lambda other: -session.file(other).mtime_ns)
     steps = [
-        NextStep(f"See what has grown since {other}", TOOL.name, {"before": other})
+        NextStep(f"See what has grown since the snapshot `{other}`", TOOL.name, {"before": other})
         for other in earlier[:_MOST_COMPARISONS]
         if other != compared
     ]
@@ -170,7 +170,7 @@ def _pool_numbers(heap: Heap) -> dict[str, Number | float | None]:
 
 def _growth_table(changes: Growth, other: str) -> Table:
     rows = slice(declared.N_ROWS)
-    note = _note(len(changes.place)) or f"since {other}"
+    note = _note(len(changes.place)) or f"since the snapshot {other}"
     return declared.GROWTH.fill(
         {
             "place": changes.place[rows],

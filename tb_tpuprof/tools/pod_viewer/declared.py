@@ -239,7 +239,9 @@ COLLECTIVES = TableSpec(
             "Data type of the elements",
             unknown="neither the program nor the file states the data type",
         ),
-        text("remark", "Remark", "Why something is unknown or a bound", unknown="nothing is unknown or a bound"),
+        text(
+            "remark", "Remark", "Why something is unknown or a bound", unknown="nothing is unknown or a bound"
+        ),
     ),
     "Operations that cores run together, longest first",
 )

@@ -30,8 +30,18 @@ DEPENDENCIES = TableSpec(
     f"it: in the same run and step, on the same device; the nearest {MAX_ARROWS} each way",
 )
 SCALARS = (
-    ScalarSpec("n_producers", "Operands", "count", "Operations whose results it reads, including those left out of the table"),
-    ScalarSpec("n_consumers", "Readers", "count", "Operations that read its result, including those left out of the table"),
+    ScalarSpec(
+        "n_producers",
+        "Operands",
+        "count",
+        "Operations whose results it reads, including those left out of the table",
+    ),
+    ScalarSpec(
+        "n_consumers",
+        "Readers",
+        "count",
+        "Operations that read its result, including those left out of the table",
+    ),
 )
 
 

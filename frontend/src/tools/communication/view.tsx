@@ -282,9 +282,7 @@ export function CommunicationView(props: ViewProps): VNode {
         <OneStep {...props} steps={steps} devices={devices} />
       </div>
       <Operations ops={ops} params={params} setParams={setParams} />
-      {devices.length > 1 && (
-        <DeviceTable devices={devices} params={params} setParams={setParams} />
-      )}
+      {devices.length > 1 && <DeviceTable devices={devices} params={params} setParams={setParams} />}
     </>
   );
 }

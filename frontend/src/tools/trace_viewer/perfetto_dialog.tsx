@@ -39,8 +39,8 @@ export function PerfettoDialog({
         {choice('Open the whole run in Perfetto', onOpen, 'run')}
       </p>
       <p>
-        <b>Or save a file first,</b> and open it with “Open trace file” at <PerfettoLink /> or in your own copy
-        of Perfetto. This page and its server send the file nowhere.
+        <b>Or save a file first,</b> and open it with “Open trace file” at <PerfettoLink /> or in your own
+        copy of Perfetto. This page and its server send the file nowhere.
       </p>
       <p class="tv-dialog-acts">
         {choice('Save this window', onSave, 'window')}

@@ -458,6 +458,7 @@ export const TRACE_VIEWER = {
         {},
       ),
     },
-    scalars: {},
+    scalars: {
+    },
   },
 };

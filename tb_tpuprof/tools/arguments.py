@@ -21,7 +21,7 @@ _TRACE = (
     "Capture a profile, or copy the .xplane.pb files into the run's folder. The memory viewer and the "
     "graph viewer do not need one."
 )
-_TRACE_OF_SNAPSHOTS = "Capture a profile. What this run has is on the page Memory snapshot."
+_TRACE_OF_SNAPSHOTS = "Capture a profile. The page Memory snapshot shows what this run has."
 _TRUE = ("1", "true", "yes")
 _FALSE = ("0", "false", "no")
 
@@ -66,19 +66,19 @@ def lacks_trace(tool: Declaration, session: Session) -> Availability:
     state = session.info.state
     if tool.only_for != MEMORY and state == MEMORY:
         return Availability(
-            f"{tool.title} needs a trace, and this run holds only snapshots of memory.",
+            f"{tool.title} needs a trace, and this run has only memory snapshots.",
             _TRACE_OF_SNAPSHOTS,
             "no trace",
         )
     if tool.needs_trace and state == LEGACY:
         return Availability(
-            f"{tool.title} needs a trace, and this run holds only finished pages of an older profiler.",
-            "Saved pages shows what they state. Profile the job again to get a trace.",
+            f"{tool.title} needs a trace, and this run has only pages that an older profiler saved.",
+            "The page Saved pages shows them. Profile the job again to get a trace.",
             "no trace",
         )
     if tool.needs_trace and state == HLO:
         return Availability(
-            f"{tool.title} needs a trace, and this run holds only the HLO of compiled programs "
+            f"{tool.title} needs a trace, and this run has only the HLO of compiled programs "
             "(*.hlo_proto.pb).",
             _TRACE,
             "no trace",

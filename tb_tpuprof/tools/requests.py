@@ -54,7 +54,19 @@ def counted(found: HostInference, n: int) -> str:
 def too_few(found: HostInference, one: Percentile) -> str:
     """Why a percentile is not given."""
     few = f"there is 1 {found.unit}" if len(found) == 1 else f"there are {counted(found, len(found))}"
-    return f"{few}, and {one.name} takes at least {one.least:,}"
+    return f"{few}, and {one.name} needs at least {one.least:,}"
+
+
+def latency_sentence(found: HostInference) -> str:
+    """How long these requests took: `1,200 requests took 9.91 ms at the median, and 90.1 ms at p99.`"""
+    by_name = {one.name: one for one in percentiles(found.latency_ps)}
+    median, late = by_name["p50"], by_name["p99"]
+    longest = format_time(int(found.latency_ps.max()))
+    took = f"{counted(found, len(found))} took"
+    if median.row < 0:
+        return f"{took} {longest}."
+    tail = f"{format_time(late.latency_ps)} at p99" if late.row >= 0 else f"{longest} at most"
+    return f"{took} {format_time(median.latency_ps)} at the median, and {tail}."
 
 
 def throughput_of(found: HostInference) -> Throughput | None:

@@ -152,7 +152,7 @@ def test_without_numbers_hosts_are_blocks_in_their_order() -> None:
 
 
 def test_places_are_unknown_with_a_reason() -> None:
-    assert "several hosts have chips of one number" in reason("TPU v4", [[0, 1, 2, 3], [0, 1, 2, 3]])
+    assert "several hosts have chips with the same number" in reason("TPU v4", [[0, 1, 2, 3], [0, 1, 2, 3]])
     assert "no slice of TPU v4 has 12 chips" in reason("TPU v4", [list(range(12))])
     # Hosts of four chips in one row are no blocks of 2 × 2.
     assert "no slice of TPU v3 has 16 chips" in reason(
@@ -161,8 +161,8 @@ def test_places_are_unknown_with_a_reason() -> None:
     mixed = [[0, 1, 4, 5], [2, 3, 6, 7], [8, 9, 10, 11], [12, 13, 14, 15]]
     assert "no slice of TPU v5e has 16 chips" in reason("TPU v5e", mixed)
     assert "TPU v4i are not known" in reason("TPU v4i", [[0]])
-    assert "unlike numbers" in reason("TPU v4", [[0, 1, 2, 3], [0]], has_numbers=False)
-    assert "unlike numbers" in reason("TPU v4", [[0, 1, 2]], has_numbers=False)
+    assert "the hosts differ in how many" in reason("TPU v4", [[0, 1, 2, 3], [0]], has_numbers=False)
+    assert "the hosts differ in how many" in reason("TPU v4", [[0, 1, 2]], has_numbers=False)
     assert "no slice of TPU v5e has 12 chips" in reason("TPU v5e", [[0, 1, 2, 3]] * 3, has_numbers=False)
     assert topology(replace(any_pod(), kind="GPU")) == "only TPUs are linked as a mesh"
     assert topology(replace(any_pod(), cores=())) == "only TPUs are linked as a mesh"

@@ -196,7 +196,7 @@ def test_device_operations_by_sizes(trace: Trace) -> None:
         "aten::mm (8×128, 128×24)": ("matrix multiplication", 48, 2),
         "aten::sort (64)": ("reduction", 9, 1),
         "cudaGraphLaunch in Compiled": ("graph launch", 24, 1),
-        "stray": ("kernels without an operator", 3, 1),
+        "stray": ("kernel without an operator", 3, 1),
     }
     mm = rows["aten::mm (8×128, 128×24)"]
     assert ops.work.flops[mm] == 2 * _FLOPS["mm"]

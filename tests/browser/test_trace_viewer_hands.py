@@ -286,7 +286,7 @@ def test_the_run_is_saved_for_perfetto(page: Page, server: Server, tmp_path: Pat
     frame = open_viewer(page, server)
     frame.get_by_role("button", name="Save the view").click()
     frame.get_by_role("menuitem", name=re.compile("Perfetto")).click()
-    expect(frame.get_by_role("dialog")).to_contain_text("Nothing leaves this machine then")
+    expect(frame.get_by_role("dialog")).to_contain_text("This page and its server send the file nowhere")
     with page.expect_download() as saved:
         frame.get_by_role("button", name="Save the whole run").click()
     saved.value.save_as(tmp_path / "trace")

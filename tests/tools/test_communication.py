@@ -376,7 +376,7 @@ def test_what_the_verdict_is_about(session: Session) -> None:
     comm = joined(session)
     local = verdict(exposed(comm, 1.0, Traffic.LOCAL))
     assert local.text.startswith("Exposed copies within the device cost 260 µs")
-    assert local.details == ("All of it is `x.1`: nothing is computed while it runs.",)
+    assert local.details == ("All of it is `x.1`: nothing computes while it runs.",)
     half = exposed(comm, 1.0, Traffic.LOCAL)
     moved = half.exposed_ps.copy()
     moved[:, :, Traffic.HOST] = moved[:, :, Traffic.LOCAL]

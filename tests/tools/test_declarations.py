@@ -299,6 +299,7 @@ REQUIRED = {
     "trace_viewer/neighbour": {"event"},
     "trace_viewer/chain": {"event"},
     "trace_viewer/dependencies": {"event"},
+    "trace_viewer/places": {"events"},
     "tpu_compatibility/node": {"node"},
     "trace_viewer/compare": {"a_start_ps", "a_end_ps", "b_start_ps", "b_end_ps"},
     "flame_graph/function": {"function"},

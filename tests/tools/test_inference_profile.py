@@ -71,7 +71,7 @@ def test_percentiles_are_those_of_the_planted_latencies(planted: Serving, served
     for i in range(len(at)):
         total = sum(rows[side][i] for side in SIDES)  # type: ignore[misc]
         assert total == pytest.approx(rows["latency_ps"][i])
-    assert served.tables["percentiles"].note == "there are 1,200 requests, and p99.99 takes at least 10,000"
+    assert served.tables["percentiles"].note == "there are 1,200 requests, and p99.99 needs at least 10,000"
     assert served.scalars["latency_p50_ps"].value == at["p50"]
     assert served.scalars["latency_p99_ps"].value == at["p99"]
     assert served.scalars["latency_max_ps"].value == latency[-1]
@@ -352,7 +352,7 @@ def test_too_few_requests_to_judge() -> None:
     assert twenty is not None
     assert nineteen.level == "unknown"
     assert nineteen.text == (
-        "Too few requests to say what limits them: the trace has 19, and it takes 20. They took 100 µs on "
+        "Too few requests to say what limits them: the trace has 19; at least 20 are needed. They took 100 µs on "
         "average: 100% host work."
     )
     assert twenty.text.startswith("Limited by the host")
@@ -377,9 +377,9 @@ def test_percentiles_need_enough_requests(n: int, known: list[str] | int) -> Non
     assert names == known if isinstance(known, list) else len(names) == known
     if n == 99:
         assert payload.scalars["latency_p99_ps"].value is None
-        assert payload.scalars["latency_p99_ps"].note == "there are 99 requests, and p99 takes at least 100"
+        assert payload.scalars["latency_p99_ps"].note == "there are 99 requests, and p99 needs at least 100"
     if n == 1:
-        assert payload.scalars["latency_p50_ps"].note == "there is 1 request, and p50 takes at least 2"
+        assert payload.scalars["latency_p50_ps"].note == "there is 1 request, and p50 needs at least 2"
 
 
 @pytest.mark.parametrize(("n", "has_row"), [(19, False), (20, True)])
@@ -482,7 +482,7 @@ def test_batches_without_requests_are_shown_as_such() -> None:
     payload = TOOL.run(session_of(trace), None, {})
     assert payload.scalars["n_requests"].title == "Batches"
     assert payload.diagnostics[-1].message == (
-        "The trace has 2 batches of a model server, but not the requests in them: queues are not known."
+        "The trace has 2 batches of a model server, but not the requests in them, so the time in queues is unknown."
     )
 
 

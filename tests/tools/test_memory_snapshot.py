@@ -94,10 +94,10 @@ def test_numbers_and_sentences_of_jax(jax: Path) -> None:
     assert payload.verdict is not None
     assert payload.verdict.level == "unknown"
     assert payload.verdict.text == (
-        f"5.86 KiB are in use, in 10 blocks: 83.3% of it was allocated at `{LOADED}`."
+        f"5.86 KiB is in use, in 10 blocks: 83.3% of it was allocated at `{LOADED}`."
     )
     messages = [one.message for one in payload.diagnostics]
-    assert "300 B (5.00%) of the memory in use have no recorded stack." in messages
+    assert "300 B (5.00%) of the memory in use has no recorded stack." in messages
 
 
 def test_everything_attributed_has_no_notice(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_everything_attributed_has_no_notice(tmp_path: Path) -> None:
     assert not payload.diagnostics
     assert "unattributed_bytes" not in payload.tiles
     assert payload.verdict is not None
-    assert payload.verdict.text == f"64 B are in use, in 1 block: 100% of it was allocated at `{PLACE}`."
+    assert payload.verdict.text == f"64 B is in use, in 1 block: 100% of it was allocated at `{PLACE}`."
 
 
 def test_nothing_attributed_and_nothing_in_use(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_nothing_attributed_and_nothing_in_use(tmp_path: Path) -> None:
     payload = shown(tmp_path)
     assert payload.verdict is not None
     assert (
-        payload.verdict.text == "64 B are in use, in 2 blocks; the snapshot does not record who allocated it."
+        payload.verdict.text == "64 B is in use, in 2 blocks; the snapshot does not record who allocated it."
     )
     assert rows(payload, "kinds") == [(None, None, 64, 1.0, 2)]
     empty = shown(tmp_path, "b")
@@ -161,15 +161,15 @@ def test_comparisons_with_earlier_snapshots_are_offered(tmp_path: Path) -> None:
         assert all(step.tool == TOOL.name for step in verdict.next)
         return [(step.text, step.params.get("before", "")) for step in verdict.next]
 
-    since = "See what has grown since "
+    since = "See what has grown since the snapshot "
     assert offered("c") == []
-    assert offered("a") == [(f"{since}c", "c")]
-    assert offered("d") == [(f"{since}b", "b"), (f"{since}e", "e"), (f"{since}a", "a")]
+    assert offered("a") == [(f"{since}`c`", "c")]
+    assert offered("d") == [(f"{since}`b`", "b"), (f"{since}`e`", "e"), (f"{since}`a`", "a")]
     os.utime(tmp_path / "c.pprof", ns=(0, 2 * 10**9))  # when a was saved
-    assert (offered("a"), offered("c")) == ([(f"{since}c", "c")], [(f"{since}a", "a")])
+    assert (offered("a"), offered("c")) == ([(f"{since}`c`", "c")], [(f"{since}`a`", "a")])
     assert offered("b", before="a") == [
-        (f"{since}e", "e"),
-        (f"{since}c", "c"),
+        (f"{since}`e`", "e"),
+        (f"{since}`c`", "c"),
         ("See this snapshot alone", ""),
     ]
 
@@ -242,15 +242,15 @@ def test_the_other_pages_say_where_it_is(jax: Path) -> None:
         availability = tool.availability(session)
         assert bool(availability) == (tool is TOOL)
         if tool is not TOOL:
-            assert "only snapshots of memory" in availability.reason
-            with pytest.raises(ToolUnavailable, match="only snapshots of memory"):
+            assert "only memory snapshots" in availability.reason
+            with pytest.raises(ToolUnavailable, match="only memory snapshots"):
                 tool.run(session, None, {})
 
 
 def test_runs_with_a_trace_say_how_to_save_one() -> None:
     session = Session(str(demo_runs()["jax_train"]), cache=False)
     availability = TOOL.availability(session)
-    assert availability.reason == "the run contains no snapshot of memory."
+    assert availability.reason == "the run contains no memory snapshot."
     assert "save_device_memory_profile" in availability.remedy
     assert get_tool("memory_snapshot") is TOOL
 
@@ -273,7 +273,7 @@ def test_over_http_and_in_the_terminal(jax: Path, capsys: pytest.CaptureFixture[
     assert LOADED in capsys.readouterr().out
     assert main(["show", "memory_snapshot", str(jax / "a.pprof"), "--format", "json"]) == 0
     assert main(["runs", str(jax.parent)]) == 0
-    assert "memory: This run contains snapshots of memory" in capsys.readouterr().out
+    assert "memory: This run contains memory snapshots" in capsys.readouterr().out
     assert main(["show", "overview_page", str(jax)]) == 5
 
 

@@ -267,7 +267,7 @@ def test_a_run_of_pages_is_listed_and_other_tools_say_why_not(tmp_path: Path) ->
     session = Session(str(folder), cache=False)
     working = {tool.name for tool in TOOLS if tool.availability(session)}
     assert working == {"saved_pages"}
-    with pytest.raises(ToolUnavailable, match="finished pages") as caught:
+    with pytest.raises(ToolUnavailable, match="pages that an older profiler saved") as caught:
         get_tool("overview_page").run(session, None, {})
     assert "Saved pages" in caught.value.remedy
     placed(folder, "w.xplane.pb", small_xspace())

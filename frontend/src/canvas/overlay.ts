@@ -73,6 +73,8 @@ export interface StepSpan {
 
 export interface Marks {
   readonly selected: Outline | null;
+  /** Of events selected together. */
+  readonly several: readonly Outline[];
   readonly hovered: Outline | null;
   /** Bottoms of tracks, in the content. */
   readonly separators: Float32Array;

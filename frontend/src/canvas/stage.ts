@@ -159,6 +159,7 @@ export class Stage {
     if (marks.stretch) drawStretch(ink, frame, marks.stretch, topPx, theme);
     drawArrows(ink, frame, marks.arrows, theme);
     for (const [outline, widthPx] of [
+      ...marks.several.map((outline) => [outline, 2] as const),
       [marks.hovered, 1],
       [marks.selected, 2],
     ] as const) {

@@ -4,8 +4,8 @@
     moves data  ├───────────────────── all-gather.3 ──────────────────┤  ├ all-reduce.7 ┤
     computes                         ├───────────┤
 
-An asynchronous operation lasts from the begin of its start to the end of its done; where the operations' line
-lacks these, its event on the line `Async XLA Ops` counts. A done whose start was not captured counts by
+An asynchronous operation lasts from the beginning of its start to the end of its done; where the operations'
+line lacks these, its event on the line `Async XLA Ops` counts. A done whose start was not captured counts by
 itself. A collective, send or receive that is not asynchronous is exposed as a whole. A core computes while
 the innermost operation is any other one, except infeed, outfeed, transfers with the host, and loops and
 calls, which only run others.
@@ -45,7 +45,7 @@ _MOVES = (Part.COLLECTIVE, Part.SEND, Part.RECV)
 
 
 class Role(IntEnum):
-    """What an operation is to communication. WHOLE: it moves data from its begin to its end."""
+    """What an operation is to communication. WHOLE: it moves data from its start to its end."""
 
     NEITHER = 0
     COMPUTES = 1

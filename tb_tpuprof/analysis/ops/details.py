@@ -1,4 +1,4 @@
-"""What tells calls of one operation apart: the sizes of its inputs, or the Python functions that called it.
+"""What distinguishes calls of one operation: the sizes of its inputs, or the Python functions that called it.
 
     aten::mm    8×4, 4×2       3 calls
     aten::mm    16×4, 4×2      1 call

@@ -33,8 +33,8 @@ class OpMetrics:
     `roof_flops`: FLOPs × the peak rate at 16 bits ÷ the peak rate at the precision of their operands; no
     column: as `flops`. `tensor_core_ps`: self time in kernels that run on tensor cores. `miscounted_ps`: time
     in operations of which more FLOPs or bytes were counted than the device can do (see `attainable`); these
-    are unknown. `details`: if rows
-    are told apart by more than their names, texts that do so (see `details`); else no column. `provenance`:
+    are unknown. `details`: if rows differ in more than their names, texts that show how (see `details`); else
+    no column. `provenance`:
     the framework's name of the operation that a compiler's operation came from. `span_ps`: from the first
     operation to the last, summed over the lines (of hosts) or devices that the operations ran on; the rest of
     it, beyond their self times, is idle.

@@ -4,7 +4,7 @@ work of their calls and the time of the kernels that these launched.
     aten::mm (788×768, 768×768)     matrix multiplication
     all_reduce (record_param_comms) all-reduce             collectives: their kind, as HLO names it
     cudaGraphLaunch in Compiled     graph launch           all kernels of the graph's launches
-    vectorized_add                  kernels without an operator, by name
+    vectorized_add                  kernel without an operator  by name
 
 Kernels only: copies and fills by the driver are left out.
 """
@@ -36,7 +36,7 @@ Int64s = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.intp]
 PROGRAM, TITLE = 0, "PyTorch"
-GRAPH, NO_OPERATOR = "graph launch", "kernels without an operator"
+GRAPH, NO_OPERATOR = "graph launch", "kernel without an operator"
 _LONGEST_SHAPES = 200
 
 

@@ -172,7 +172,8 @@ def _agreed(module: HloModule, inputs: list[_Input], name: str) -> BatchSize:
         return _unknown(f"all parameters of `{name}` are results, too: none is a batch")
     if len(inputs) == 1:
         return _unknown(
-            f"`{name}` has one input, `{inputs[0].name}`: alone it does not show which dimension is the batch"
+            f"`{name}` has only one input, `{inputs[0].name}`, which does not show which dimension is the "
+            "batch"
         )
     if len(sizes) > 1:
         texts = ", ".join(f"`{one.name}` {_dims(one.shape)}" for one in inputs[:3])

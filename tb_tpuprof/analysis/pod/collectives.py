@@ -47,7 +47,7 @@ class Collective:
     groups. `n_seen`: the most participants of one group in this run; if it is 1, waiting is unknown.
     `ordinals`: for PyTorch, the places in a step of the alike operations that are counted together here.
     `last_core`: the core that arrives last most often, in `last_fraction` of the steps in which others wait;
-    -1 if nobody is seen to wait. `link_bytes_per_s`: what all links of a device carry in one direction, 0
+    -1 if no core waits for another. `link_bytes_per_s`: what all links of a device carry in one direction, 0
     unknown: no data can be faster, so a higher bandwidth is unknown.
     """
 

@@ -120,7 +120,7 @@ def topology(pod: Pod) -> Topology | str:
 def _by_numbers(generation: Generation, ids: Int64s, host_of: Int64s) -> Topology | str:
     chips, first = np.unique(ids, return_index=True)
     if (host_of[first[np.searchsorted(chips, ids)]] != host_of).any():
-        return "several hosts have chips of one number, as in runs of several slices"
+        return "several hosts have chips with the same number, as in runs on several slices"
     least = int(chips[-1]) + 1
     sizes = [least] if least == len(chips) else generation.sizes_with(least)
     for size in sizes:
@@ -140,7 +140,7 @@ def _by_order(generation: Generation, chip: Int64s, host_of: Int64s) -> Topology
     per_host = np.bincount(pairs[:, 0])
     block = generation.host_of(int(per_host[0]))
     if block is None or (per_host != per_host[0]).any():
-        return "the trace does not number the chips, and the hosts have unlike numbers of them"
+        return "the trace does not number the chips, and the hosts differ in how many they have"
     within = np.arange(len(pairs)) % int(per_host[0])
     for shape in generation.shapes_of(len(pairs)):
         if any(size % part for size, part in zip(shape, block, strict=True)):

@@ -181,7 +181,7 @@ def _get(size: int) -> Callable[[_Machine], None]:
 
 def _protocol(machine: _Machine) -> None:
     if machine.number(1) > _HIGHEST_PROTOCOL:
-        raise Unreadable("is of a protocol that is not known", machine.position - 2)
+        raise Unreadable("has an unknown protocol", machine.position - 2)
 
 
 def _frame(machine: _Machine) -> None:

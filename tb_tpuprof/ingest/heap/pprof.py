@@ -87,7 +87,7 @@ class _Reader:
             is_jax = is_jax or "device" in labels
             n_frames += len(sample.location_id)
             if n_frames > MAX_FRAMES:
-                raise TraceFormatError(self.path, -1, f"has more than {MAX_FRAMES:,} frames of stacks")
+                raise TraceFormatError(self.path, -1, f"has more than {MAX_FRAMES:,} stack frames")
             stack = tuple(
                 frame for location in sample.location_id[:MAX_DEPTH] for frame in places.get(location, ())
             )

@@ -44,7 +44,7 @@ def unpacked(codec: int, part: Bytes, most_bytes: int) -> Bytes:
     packed = np.ascontiguousarray(reader.rest())
     content = _brotli(packed, size) if codec == BROTLI else _by_cramjam(codec, packed, size)
     if len(content) != size:
-        raise Damaged(f"a part has another size than the {size:,} bytes that it states")
+        raise Damaged(f"a part does not have the {size:,} bytes that it claims")
     return content
 
 
@@ -63,9 +63,9 @@ def _brotli(packed: Bytes, size: int) -> Bytes:
             content += more
             data = b""
     except brotli.error:
-        raise Damaged("its Brotli data are damaged") from None
+        raise Damaged("its Brotli data is damaged") from None
     if not stream.is_finished():
-        raise Damaged("its Brotli data do not end")
+        raise Damaged("its Brotli data does not end")
     return np.frombuffer(content, np.uint8)
 
 
@@ -83,5 +83,5 @@ def _by_cramjam(codec: int, packed: Bytes, size: int) -> Bytes:
         else:
             n_written = cramjam.snappy.decompress_raw_into(source, target)
     except (cramjam.DecompressionError, ValueError, OSError):
-        raise Damaged(f"its {NAMES[codec]} data are damaged") from None
+        raise Damaged(f"its {NAMES[codec]} data is damaged") from None
     return content[:n_written]

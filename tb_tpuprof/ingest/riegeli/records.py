@@ -47,5 +47,5 @@ def _simple_records(data: Bytes, n_records: int, size: int) -> tuple[Bytes, Ints
         raise Damaged("the sizes of its records contradict its header")
     values = unpacked(codec, reader.rest(), size)
     if len(values) != size:
-        raise Damaged("its records have another size than its header says")
+        raise Damaged("its records do not have the size that its header says")
     return values, np.cumsum(sizes)

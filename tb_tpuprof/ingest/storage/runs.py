@@ -63,12 +63,12 @@ PROGRAMS_ONLY = (
     "Capture a profile, or copy the .xplane.pb files here, to see what ran and for how long."
 )
 PAGES_ONLY = (
-    "This run contains no trace, only finished pages that an older profiler saved. Saved pages shows what "
-    "they state; there is no timeline, and nothing can be computed again. Profile the job again for more."
+    "This run contains no trace, only finished pages that an older profiler saved. The page Saved pages "
+    "shows them; there is no timeline, and nothing can be recomputed. Profile the job again for more."
 )
 SNAPSHOTS_ONLY = (
-    "This run contains snapshots of memory and no trace: the memory snapshot page shows what was allocated, "
-    "and by whom. Capture a profile to see what ran and for how long."
+    "This run contains memory snapshots and no trace: the page Memory snapshot shows what was allocated, and "
+    "by whom. Capture a profile to see what ran and for how long."
 )
 _SESSION_TIME = re.compile(r"^(\d{4})[_-](\d\d)[_-](\d\d)[_-](\d\d)[_-](\d\d)[_-](\d\d)")
 _MAX_FOLDERS = 200_000

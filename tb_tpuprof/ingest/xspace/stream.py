@@ -136,7 +136,7 @@ class StreamReader:
             )
             self.losses += [what] * layout.n_lost
         if layout.n_unknown:
-            what = "a piece is stored in a way that this version does not know"
+            what = "a piece is stored in a way that this version cannot read"
             self.losses += [what] * layout.n_unknown
         if layout.cut_at >= 0:
             n_left = self.n_bytes - layout.cut_at

@@ -30,13 +30,12 @@ STEPS = TableSpec(
         ),
         number("exposed_ps", "Exposed", "ps", EXPOSED_TEXT),
         number("other_ps", "Other", "ps", "The device neither computes nor moves data"),
-        number("waiting_ps", "Of it waiting", "ps", "Of the exposed time, waiting for other devices"),
-        number("best_ps", "If fully hidden", "ps", "The shortest that the step can get by hiding alone"),
+        number("waiting_ps", "Waiting", "ps", "Part of the exposed time spent waiting for other devices"),
+        number("best_ps", "If fully hidden", "ps", "Shortest step that hiding alone could reach"),
     ),
     "A row for each step that all hosts have, means over the devices. Compute, hidden, partly hidden, "
     "exposed and other add up to the step",
-    sentence="How much of each step the devices compute, hide communication, and wait for it; means over "
-    "devices",
+    sentence="How each step divides into compute, hidden and exposed communication; means over the devices",
 )
 OPS = TableSpec(
     "ops",
@@ -75,9 +74,9 @@ OPS = TableSpec(
         number("exposed_ps", "Exposed", "ps", f"{EXPOSED_TEXT}, charged to this operation, {_MEAN}"),
         number(
             "exposed_fraction",
-            "Of the step",
+            "Share of step",
             "fraction",
-            "Its exposed time compared with the step",
+            "Exposed time as a share of the step",
             formula="exposed ÷ step time",
         ),
         number(
@@ -92,30 +91,38 @@ OPS = TableSpec(
             "last",
             "Last to arrive",
             "The device that most often arrives last",
-            unknown="nobody is seen to wait for it",
+            unknown="no device waits for another in it",
         ),
         number(
             "last_fraction",
-            "Last in",
+            "Arrives last",
             "fraction",
             "Share of the steps with waiting in which that device arrives last",
-            unknown="nobody is seen to wait for it",
+            unknown="no device waits for another in it",
         ),
         number("elapsed_ps", "Per run", "ps", "Mean time from its start to its end"),
         number(
-            "n_per_step", "Runs per step", "count", "Mean number of runs per step and device that has any"
+            "n_per_step",
+            "Runs per step",
+            "count",
+            "Mean number of runs per step, over the devices that run it",
         ),
         number(
             "n_hidden", "Runs hidden", "count", "Runs of the whole trace that compute covers for 90% or more"
         ),
         number(
-            "n_partly", "Runs partly hidden", "count", "Runs that compute covers for more than 10%, below 90%"
+            "n_partly",
+            "Runs partly hidden",
+            "count",
+            "Runs that compute covers for more than 10% and less than 90%",
         ),
         number("n_exposed", "Runs exposed", "count", "Runs that compute covers for at most 10%"),
-        text("remark", "Remark", "Why a number is unknown or a bound", unknown="there is nothing to remark"),
+        text(
+            "remark", "Remark", "Why a number is unknown or a bound", unknown="nothing is unknown or a bound"
+        ),
     ),
     "A row for each operation that moves data, the most exposed first. Hidden and exposed times add up to "
-    "the page's",
+    "the page's numbers",
 )
 DEVICES = TableSpec(
     "devices",
@@ -123,13 +130,13 @@ DEVICES = TableSpec(
     (
         text("device", "Device", "Name of the device: host and core or GPU, or the rank"),
         text("host", "Host", "The host that drives it"),
-        number("device_row", "Row", "id", "Place of the device among all, for the parameter `device`"),
+        number("device_row", "Row", "id", "Index of the device, for the parameter `device`"),
         number("step_ps", "Step time", "ps", "Mean duration of its steps"),
         number("compute_ps", "Compute", "ps", "Mean time per step in which it computes"),
         number("hidden_ps", "Hidden", "ps", f"{HIDDEN_TEXT}, mean per step"),
         number("exposed_ps", "Exposed", "ps", f"{EXPOSED_TEXT}, mean per step"),
-        number("waiting_ps", "Of it waiting", "ps", "Of the exposed time, waiting for other devices"),
-        number("exposed_fraction", "Of the step", "fraction", "Its exposed time compared with its steps"),
+        number("waiting_ps", "Waiting", "ps", "Part of the exposed time spent waiting for other devices"),
+        number("exposed_fraction", "Share of step", "fraction", "Exposed time as a share of its steps"),
     ),
     "A row for each device, the most exposed first",
 )
@@ -150,8 +157,8 @@ BOXES = TableSpec(
         text(
             "op", "Operation", "Name of the operation", unknown="compute and totals have no single operation"
         ),
-        number("start_ps", "Start", "ps", "From the step's start"),
-        number("duration_ps", "Duration", "ps", "Of the box"),
+        number("start_ps", "Start", "ps", "Since the step's start"),
+        number("duration_ps", "Duration", "ps", "Duration of the box"),
     ),
     "What a device does in a step, with its operations cut where compute begins and ends",
 )
@@ -162,7 +169,7 @@ PICTURE_PARAMS = (
 PICTURE_SCALARS = (
     ScalarSpec("device", "Device", "id", "Row of the device shown"),
     ScalarSpec("step", "Step", "id", "Row of the step shown"),
-    ScalarSpec("begin_ps", "Begin", "ps", "Begin of the step on the host's timeline, by the device's clock"),
+    ScalarSpec("begin_ps", "Start", "ps", "Start of the step on the host's timeline, by the device's clock"),
     ScalarSpec("step_ps", "Step time", "ps", "Duration of the step on the device"),
     ScalarSpec("n_left_out", "Not drawn", "count", "Short runs that the picture leaves out"),
 )
@@ -197,7 +204,7 @@ SCALARS = (
     ),
     ScalarSpec(
         "capture_span_ps",
-        "Capture of a device",
+        "Captured time per device",
         "ps",
         "From the first operation to the last",
         is_optional=True,
@@ -206,16 +213,16 @@ SCALARS = (
         "best_step_ps",
         "Step if fully hidden",
         "ps",
-        "The shortest that a step can get by hiding all communication behind compute: waiting for others "
-        "stays, and only compute that hides nothing yet can hide more. On a CPU, where waiting is unknown, "
-        "no step is shorter than the compute of its busiest device",
+        "Shortest step that hiding alone could reach: waiting for other devices remains, and only compute "
+        "that hides nothing yet can hide more. On a CPU, where waiting is unknown, no step is shorter than "
+        "the compute of its busiest device",
         formula="step time − min(exposed − waiting, compute − hidden)",
     ),
     ScalarSpec(
         "gain_fraction",
-        "Saved at most",
+        "Largest possible saving",
         "fraction",
-        "By how much steps would be shorter, at most, with all communication hidden",
+        "How much shorter steps would be with all communication hidden, at most",
         formula="1 − step if fully hidden ÷ step time",
     ),
     ScalarSpec(

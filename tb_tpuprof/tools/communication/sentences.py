@@ -69,7 +69,7 @@ def _why(comm: Comm, top: OpTimes) -> str:
     if not top.op.is_async and comm.pod.kind == "TPU":
         return "it is not asynchronous, so its core does nothing else meanwhile"
     if hidden < _WORTH_A_WORD:
-        return "nothing is computed while it runs"
+        return "nothing computes while it runs"
     return f"compute hides only {format_fraction(hidden)} of it"
 
 

@@ -39,8 +39,8 @@ _REASON = (
     "memories in its steps."
 )
 _REMEDY = (
-    "Nothing is missing for a job on one device that keeps its data there. Otherwise profile the devices "
-    "that communicate, for at least one step."
+    "A job on one device that keeps its data there has no communication. Otherwise, capture the devices that "
+    "communicate, for at least one step."
 )
 _APART = "the hosts' steps do not overlap in time."
 
@@ -225,7 +225,7 @@ TOOL = Tool(
     name="communication",
     title="Communication",
     group="Time",
-    summary="What steps pay for moving data: communication hidden behind compute, exposed, and waiting",
+    summary="How much communication compute hides, and what the exposed rest costs each step",
     view=view,
     available=available,
     badge=badge,
@@ -235,7 +235,7 @@ TOOL = Tool(
     questions=(
         Question(
             "step",
-            "One step on one device: its compute, and its operations that move data, by what hides them",
+            "One step on one device: its compute, and the operations that move data, hidden or exposed",
             step_view,
             declared.PICTURE_PARAMS,
             (declared.BOXES,),

@@ -364,6 +364,6 @@ TOOL = Tool(
     tiles=TILES,
     params=(
         Param("idle", "Include idle", "bool", False, "Count idle time in the shares"),
-        Param("group", "Group by", "choice", BY_OP, "What a row of the table stands for", GROUPS),
+        Param("group", "Group by", "choice", BY_OP, "What each row of the table is", GROUPS),
     ),
 )

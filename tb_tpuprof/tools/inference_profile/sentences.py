@@ -108,8 +108,8 @@ def _too_few(found: HostInference) -> str:
         if total and time >= 0.01 * total
     ]
     return (
-        f"Too few {unit_word(found, 2)} to say what limits them: the trace has {len(found):,}, and it takes "
-        f"{FEWEST}. {took}: {', '.join(named)}."
+        f"Too few {unit_word(found, 2)} to say what limits them: the trace has {len(found):,}; at least "
+        f"{FEWEST} are needed. {took}: {', '.join(named)}."
     )
 
 
@@ -160,7 +160,8 @@ def _tail_sentence(found: HostInference) -> str:
         return ""
     times = last.latency_ps / median.latency_ps
     return (
-        f"p99 is {times:.1f} times p50: {format_time(last.latency_ps)} and {format_time(median.latency_ps)}."
+        f"p99 is {times:.1f} times p50: {format_time(last.latency_ps)} versus "
+        f"{format_time(median.latency_ps)}."
     )
 
 
@@ -230,16 +231,16 @@ def notices(found: HostInference) -> list[tuple[str, str]]:
     if not found.counts_others:
         result.append(
             (
-                f"So many {unit_word(found, 2)} overlap that waiting for devices which work for others "
-                "counts as waiting.",
-                "Capture a shorter time.",
+                f"Too many {unit_word(found, 2)} overlap to see for which of them a device works: waiting "
+                "for it counts as Wait instead of Queue.",
+                "Capture for a shorter time.",
             )
         )
     if found.unit == "batch":
         result.append(
             (
                 f"The trace has {counted(found, len(found))} of a model server, but not the requests in "
-                "them: queues are not known.",
+                "them, so the time in queues is unknown.",
                 "Capture with host_tracer_level 2 or higher.",
             )
         )

@@ -17,9 +17,7 @@ _NO_TOKENS = "the annotation does not state the number of tokens"
 _NO_INTERVAL = "there are too few requests to bound the percentile on this side"
 
 SIDES: tuple[ColumnSpec, ...] = (
-    number(
-        "host_ps", "Host", "ps", "The request's threads work, and neither a copy nor a device does for it"
-    ),
+    number("host_ps", "Host", "ps", "The request's threads work, and no copy or device works for it"),
     number(
         "queue_ps",
         "Queue",
@@ -36,7 +34,12 @@ SIDES: tuple[ColumnSpec, ...] = (
         "ps",
         "A device computes for the request; on a CPU, an operation of the model runs",
     ),
-    number("wait_ps", "Wait", "ps", "Nothing traced happens for the request, or its thread waits by name"),
+    number(
+        "wait_ps",
+        "Wait",
+        "ps",
+        "Nothing traced happens for the request, or its thread is in a call that only waits",
+    ),
 )
 PARTS: tuple[ColumnSpec, ...] = (
     number(
@@ -77,7 +80,7 @@ PERCENTILES = TableSpec(
     "percentiles",
     "Where a request's time goes",
     (
-        text("percentile", "Requests", "Average, percentile, or the slowest tenth"),
+        text("percentile", "Percentile", "Average, percentile, or the slowest tenth"),
         _LATENCY,
         *SIDES,
         *PARTS,
@@ -184,12 +187,12 @@ BATCHES = TableSpec(
     "Batches",
     (
         number("batch", "Batch", "id", "The batch's number, by start, from 1"),
-        number("start_ps", "Start", "ps", "When the batch began to be processed, since the trace's start"),
+        number("start_ps", "Start", "ps", "Start of the batch's processing, since the trace's start"),
         number("duration_ps", "Latency", "ps", "From its start to the end of its processing"),
         number("delay_ps", "Delay", "ps", "From the arrival of its first request in the queue to its start"),
         number("n_requests", "Requests", "count", "Traced requests in it"),
         number("size", "Size", "count", "Examples in it, without padding", unknown=_NO_SIZE),
-        number("padding", "Padding", "count", "Slots that were filled up", unknown=_NO_PADDING),
+        number("padding", "Padding", "count", "Slots that hold no example", unknown=_NO_PADDING),
         number(
             "padded_size", "Padded size", "count", "Slots of the batch, padding included", unknown=_NO_PADDING
         ),
@@ -221,7 +224,7 @@ BATCH_PERCENTILES = TableSpec(
         text("percentile", "Batches", "Average, or percentile of the batches' latency"),
         number("duration_ps", "Latency", "ps", "From the batch's start to the end of its processing"),
         number("delay_ps", "Delay", "ps", "From the arrival of its first request in the queue to its start"),
-        number("padding", "Padding", "count", "Slots that were filled up", unknown=_NO_PADDING),
+        number("padding", "Padding", "count", "Slots that hold no example", unknown=_NO_PADDING),
         number("padded_size", "Padded size", "count", "Slots, padding included", unknown=_NO_PADDING),
         number(
             "efficiency",
@@ -243,12 +246,12 @@ SIZES = TableSpec(
         number("n", "Batches", "count", "Batches (or requests, or passes) of this size"),
         number("examples", "Examples", "count", "Examples in all of them", formula="size × batches"),
         number(
-            "padding", "Padding", "count", "Slots that were filled up in all of them", unknown=_NO_PADDING
+            "padding", "Padding", "count", "Slots that hold no example, in all of them", unknown=_NO_PADDING
         ),
         number("mean_ps", "Average", "ps", "Mean latency of a batch (or request, or pass) of this size"),
         number("device_ps", "Device", "ps", "Mean time in which a device works for one of them"),
     ),
-    "How many batches had which size, and what padding cost",
+    "Number of batches of each size, and their padding",
     is_optional=True,
 )
 PHASES = TableSpec(
@@ -321,11 +324,11 @@ PATTERNS = _group(
 TABLES = (PERCENTILES, HISTOGRAM, SIZES, PHASES, REQUESTS, BATCHES, BATCH_PERCENTILES, MODELS, PATTERNS)
 
 _SHARES = {
-    "host": "their threads work, and neither a copy nor a device does for them",
+    "host": "their threads work, and no copy or device works for them",
     "queue": "they wait for a batch to begin, or for devices that work for others",
     "transfer": "data is copied, and no device computes for them",
     "device": "a device computes for them",
-    "wait": "nothing traced happens for them, or their thread waits by name",
+    "wait": "nothing traced happens for them, or their thread is in a call that only waits",
 }
 SCALARS = (
     *(replace(spec, is_optional=False) for spec in REQUEST_SCALARS),
@@ -333,7 +336,7 @@ SCALARS = (
         "requests_per_s",
         "Throughput",
         "count",
-        "Requests per second, from the first one's start to the last one's end; of several hosts the sum",
+        "Requests per second, from the first one's start to the last one's end; for several hosts, the sum",
         formula="requests ÷ time from the first start to the last end",
         unknown="there are no requests",
     ),
@@ -364,7 +367,7 @@ SCALARS = (
         "batches_per_s",
         "Batches per second",
         "count",
-        "Batches from the first one's start to the last one's end; of several hosts the sum",
+        "Batches from the first one's start to the last one's end; for several hosts, the sum",
         is_optional=True,
         formula="batches ÷ time from the first start to the last end",
     ),

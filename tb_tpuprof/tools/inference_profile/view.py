@@ -193,5 +193,5 @@ TOOL = Tool(
     tables=(*TABLES[:4], LOADS, TOKENS, GENERATIONS, *TABLES[4:]),
     scalars=SCALARS,
     tiles=TILES,
-    params=(Param("model", "Model", "text", "", "Only the requests of this model; empty: of all"),),
+    params=(Param("model", "Model", "text", "", "Only requests of this model; empty: all"),),
 )

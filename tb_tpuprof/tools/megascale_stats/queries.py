@@ -30,7 +30,7 @@ class Query:
 
 QUERIES = (
     Query(
-        "Which rendezvous stalls the cores longest in all?",
+        "Which rendezvous stalls the cores longest in total?",
         f"""SELECT s.name AS rendezvous, COUNT(*) AS times, SUM({_arg("stall_us")}) / 1e3 AS total_stall_ms,
   AVG({_arg("stall_us")}) AS mean_stall_us, AVG({_arg("slack_us")}) AS mean_slack_us
 {_FROM}

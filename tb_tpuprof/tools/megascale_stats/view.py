@@ -82,7 +82,7 @@ def _scalars(total: Summary) -> dict[str, Scalar]:
             "n_transfers": int(total.count.sum()),
             "network_bytes": Number(
                 float(total.host_bytes.sum()) / n_cores if is_sized.any() else None,
-                "" if is_sized.all() else f"{int((~is_sized).sum()):,} rendezvous are of unknown size",
+                "" if is_sized.all() else f"without {int((~is_sized).sum()):,} rendezvous of unknown size",
             ),
             "required_bytes_per_s": Number(
                 float(required[worst]), f"per host, {total.rendezvous[worst].name}"

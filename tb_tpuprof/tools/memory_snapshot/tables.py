@@ -20,7 +20,7 @@ PARAMS = (
         "Compare with",
         "text",
         None,
-        "Another snapshot of the run, taken earlier, by its host: shows what has grown since then",
+        "Another snapshot of the run, named by its host: shows what has grown since then",
     ),
     *HISTORY_PARAMS,
 )
@@ -75,13 +75,16 @@ POOLS = TableSpec(
             formula="held − in use",
         ),
         number(
-            "largest_free_bytes", "Largest free block", "bytes", "The largest allocation that fits into it"
+            "largest_free_bytes",
+            "Largest free block",
+            "bytes",
+            "The largest allocation that held memory can serve",
         ),
         number(
             "rounding_bytes",
             "Rounding",
             "bytes",
-            "What blocks in use have beyond what was requested",
+            "Memory in use beyond what was requested",
             formula="in use − requested",
         ),
     ),
@@ -112,7 +115,7 @@ FUNCTIONS = TableSpec(
         number(
             "size_bytes", "With callees", "bytes", "Memory in use allocated while it ran; rows do not add up"
         ),
-        number("own_bytes", "Its own", "bytes", "Part of it that the function's own lines allocated"),
+        number("own_bytes", "Its own", "bytes", "Part that the function's own lines allocated"),
         _N_BLOCKS,
         number(
             "fraction",
@@ -140,14 +143,16 @@ STACKS = TableSpec(
 TABLES = (GROWTH, *HISTORY_TABLES, PLACES, KINDS, POOLS, FUNCTIONS, STACKS)
 
 SCALARS = (
-    ScalarSpec("used_bytes", "In use", "bytes", "Memory in blocks that were in use when it was saved"),
+    ScalarSpec(
+        "used_bytes", "In use", "bytes", "Memory in blocks that were in use when the snapshot was saved"
+    ),
     ScalarSpec("n_blocks", "Blocks", "count", "Number of blocks in use; JAX: buffers and executables"),
     ScalarSpec("n_places", "Places", "count", "Number of places in the program that allocated them"),
     ScalarSpec(
         "unattributed_bytes",
         "Without a stack",
         "bytes",
-        "Memory in use of which the snapshot does not record who allocated it",
+        "Memory in use whose allocation stack the snapshot does not record",
     ),
     ScalarSpec(
         "growth_bytes",
@@ -172,7 +177,7 @@ SCALARS = (
         "rounding_bytes",
         "Rounding",
         "bytes",
-        "What blocks in use have beyond what was requested",
+        "Memory in use beyond what was requested",
         is_optional=True,
         formula="in use − requested",
     ),

@@ -30,7 +30,7 @@ from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.trace.heap import Heap
 from tb_tpuprof.units import format_bytes, format_fraction
 
-_REASON = "the run contains no snapshot of memory."
+_REASON = "the run contains no memory snapshot."
 _REMEDY = (
     "Save one below the log directory while the memory is in use. JAX: "
     "`jax.profiler.save_device_memory_profile(logdir + '/memory.prof')`. PyTorch: "
@@ -63,7 +63,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         changes = growth(_heap(session, other), heap)
         shown["growth"] = _growth_table(changes, other)
         difference = int(changes.after_bytes.sum() - changes.before_bytes.sum())
-        numbers["growth_bytes"] = Number(difference, f"since {other}")
+        numbers["growth_bytes"] = Number(difference, f"since the snapshot {other}")
     recorded = history_of(heap.recording, params) if heap.recording else None
     if recorded:
         shown |= recorded.tables
@@ -119,7 +119,7 @@ def _next(session: Session, host: str, compared: str) -> tuple[NextStep, ...]:
     earlier = [other for other in session.hosts if other != host and session.file(other).mtime_ns <= saved_ns]
     earlier.sort(key=lambda other: -session.file(other).mtime_ns)
     steps = [
-        NextStep(f"See what has grown since {other}", TOOL.name, {"before": other})
+        NextStep(f"See what has grown since the snapshot `{other}`", TOOL.name, {"before": other})
         for other in earlier[:_MOST_COMPARISONS]
         if other != compared
     ]
@@ -190,7 +190,7 @@ def _pool_numbers(heap: Heap) -> dict[str, Number | float | None]:
 
 def _growth_table(changes: Growth, other: str) -> Table:
     rows = slice(declared.N_ROWS)
-    note = _note(len(changes.place)) or f"since {other}"
+    note = _note(len(changes.place)) or f"since the snapshot {other}"
     return declared.GROWTH.fill(
         {
             "place": changes.place[rows],
@@ -248,7 +248,7 @@ def _verdict(heap: Heap, totals: Totals, all_bytes: int, changes: Growth | None)
     if not all_bytes:
         return Verdict(level, "No memory was in use when the snapshot was saved.", "", details)
     blocks = _blocks(int(heap.n_blocks.sum()))
-    text = f"{format_bytes(all_bytes)} are in use, in {blocks}"
+    text = f"{format_bytes(all_bytes)} is in use, in {blocks}"
     named = np.flatnonzero(totals.frame >= 0)
     if len(named):
         most = int(named[0])
@@ -275,7 +275,7 @@ def _held_details(heap: Heap) -> tuple[str, ...]:
         free = pool.reserved_bytes - pool.used_bytes
         if free >= _LARGE_BYTES and free > _MOSTLY_FREE * pool.reserved_bytes:
             details.append(
-                f"{pool.device}: {format_bytes(free)} of the {format_bytes(pool.reserved_bytes)} held are "
+                f"{pool.device}: {format_bytes(free)} of the {format_bytes(pool.reserved_bytes)} held is "
                 f"not in use; the largest free block has {format_bytes(pool.largest_free_bytes)}. "
                 "`torch.cuda.empty_cache()` returns unused segments; expandable segments "
                 "(`PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`) reduce fragmentation."
@@ -292,7 +292,7 @@ def _diagnostics(totals: Totals, all_bytes: int) -> tuple[Diagnostic, ...]:
     if not missing:
         return ()
     share = format_fraction(missing / all_bytes)
-    text = f"{format_bytes(missing)} ({share}) of the memory in use have no recorded stack."
+    text = f"{format_bytes(missing)} ({share}) of the memory in use has no recorded stack."
     return (Diagnostic("info", text, _NO_STACKS),)
 
 

@@ -41,7 +41,8 @@ NODES = TableSpec(
             "Wasted",
             "ps",
             "Time in which the resource that limits the operation (compute, HBM or an on-chip memory: the "
-            "one closest to its peak) was not used, summed over the operations below; idle time is wasted",
+            "one closest to its peak) was not used, summed over the operations below; idle time counts as "
+            "wasted",
             formula="Σ self time × (1 − utilization of the limiting resource)",
             unknown="the trace must state the work of an operation, and the device's peak must be known",
         ),

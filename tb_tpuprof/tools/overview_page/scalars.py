@@ -422,11 +422,16 @@ def _batch(parts: Sequence[Summary]) -> str:
     """The batch size of the hosts that reveal one; unknown if they disagree."""
     found = list(dict.fromkeys(part.batch for part in parts if part.batch.value))
     if not found:
-        return f"unknown: {parts[0].batch.how}"
+        return f"unknown: {_plain(parts[0].batch.how)}"
     if len({(one.value, one.per) for one in found}) > 1:
-        return f"unknown: hosts differ: {', '.join(f'{one.value:,}' for one in found[:4])}"
+        return f"unknown: it differs between hosts: {', '.join(f'{one.value:,}' for one in found[:4])}"
     per = f" per {found[0].per}" if found[0].per else ""
-    return f"{found[0].value:,}{per}: {found[0].how}"
+    return f"{found[0].value:,}{per}: {_plain(found[0].how)}"
+
+
+def _plain(text: str) -> str:
+    """Without the quotes of code, which facts do not have."""
+    return text.replace("`", "")
 
 
 def _framework(facts: RunFacts) -> str:

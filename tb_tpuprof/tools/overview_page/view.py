@@ -37,6 +37,7 @@ from tb_tpuprof.tools.overview_page.tables import (
 )
 from tb_tpuprof.tools.overview_page.verdict import INPUT_TOOL, most_waiting, verdict_of
 from tb_tpuprof.tools.payload import Diagnostic, Payload, Table, Verdict
+from tb_tpuprof.tools.requests import latency_sentence
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.why import diagnoses_apart, diagnosis
 from tb_tpuprof.units import format_fraction, format_time
@@ -114,8 +115,8 @@ def _job_finding(run: Run, why: Mapping[str, Diagnosis]) -> Finding:
 
 
 def _with_details(job_finding: Finding, run: Run, hosts: tuple[str, ...]) -> Finding:
-    """Adds the verdict by category if there are no steps, and the time of PyTorch's loader if the job
-    waits.
+    """Adds the verdict by category if there are no steps, else what is known of requests; and the time of
+    PyTorch's loader if the job waits.
     """
     if not run.facts.common.is_disjoint and not len(run.steps):
         categories = sum_categories([part.categories for part in run.parts])
@@ -123,6 +124,8 @@ def _with_details(job_finding: Finding, run: Run, hosts: tuple[str, ...]) -> Fin
             job_finding, categories, run.ops.compiled.busy_ps, _device_idle(run.facts)
         )
         job_finding = replace(job_finding, details=(*_short_run(run.facts), *job_finding.details))
+        if run.requests is not None and not job_finding.category:
+            job_finding = replace(job_finding, text=latency_sentence(run.requests))
     loader = loader_sentence([part.loader for part in run.parts], hosts)
     if not loader or job_finding.category not in ("input", "other"):
         return job_finding
@@ -143,7 +146,7 @@ def _short_run(facts: RunFacts) -> tuple[str, ...]:
     part = format_fraction(longest_ps / facts.capture_ps)
     return (
         f"The capture is {format_time(facts.capture_ps)} long, but only {format_time(longest_ps)} ({part}) "
-        f"lie between the {facts.kind}'s first and last operation: idle time and rates refer to these.",
+        f"are between the {facts.kind}'s first and last operation: idle time and rates refer to these.",
     )
 
 
@@ -180,6 +183,8 @@ def _recommendations(
         category = _ADVISED.get(why.top.cause, "") if why.top else ""
     texts = framework_advice(category, run.facts, calls) if category or not (is_diagnosed and why.top) else ()
     texts = () if names_stage and category == "input" else texts
+    if run.requests is not None and not len(run.steps):
+        texts = ()  # requests are measured as they are: there is nothing to annotate
     # Without steps the advice of the verdict is about its main sentence, not about what may help besides.
     advice = (*texts, *job_finding.advice) if len(run.steps) else (*job_finding.advice, *texts)
     rows = [("advice", text, "") for text in advice]

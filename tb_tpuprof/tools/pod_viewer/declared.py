@@ -239,7 +239,9 @@ COLLECTIVES = TableSpec(
             "Data type of the elements",
             unknown="neither the program nor the file states the data type",
         ),
-        text("remark", "Remark", "Why something is unknown or a bound", unknown="there is nothing to remark"),
+        text(
+            "remark", "Remark", "Why something is unknown or a bound", unknown="nothing is unknown or a bound"
+        ),
     ),
     "Operations that cores run together, longest first",
 )
@@ -253,8 +255,8 @@ CHANNELS = TableSpec(
         text(
             "link",
             "Link",
-            "The axes that the shortest way leads along, with the number of links if several; wrap: "
-            "over the link that closes the axis",
+            "Axes along the shortest path, with the number of links if more than one; wrap: over the link "
+            "that closes the axis",
             is_optional=True,
         ),
         number(
@@ -295,12 +297,12 @@ CHANNELS = TableSpec(
             "Number of the channel in the program",
             unknown="the program gives the operation no channel",
         ),
-        number("hops", "Hops", "count", "Links on the shortest way", is_optional=True),
+        number("hops", "Hops", "count", "Links on the shortest path", is_optional=True),
         number(
             "link_fraction",
-            "Of the link's rate",
+            "Share of link rate",
             "fraction",
-            "Bandwidth compared with the peak rate of one link in one direction",
+            "Bandwidth as a share of the peak rate of one link in one direction",
             is_optional=True,
             formula="bandwidth ÷ rate of a link",
             unknown="the cores are not neighbors, the bandwidth is unknown, or several links were used",

@@ -93,7 +93,7 @@ def _late_sender_text(pod: Pod) -> tuple[str, ...]:
         return ()
     channel, host = pod.channels[late.channel], host_name(pod, pod.hosts[late.host])
     others = (
-        f"against {format_time(late.others_ps)} elsewhere" if late.others_ps >= 1 else "as no other host does"
+        f"against {format_time(late.others_ps)} elsewhere" if late.others_ps >= 1 else "unlike any other host"
     )
     return (
         f"`{host}` sends late: {format_time(late.delay_ps)} after its receivers are ready, {others}. Its "

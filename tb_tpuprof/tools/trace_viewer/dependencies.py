@@ -22,16 +22,26 @@ DEPENDENCIES = TableSpec(
         text(
             "direction",
             "Direction",
-            "How it is tied to the operation: in, its result is read; out, it reads the result",
+            "in: the operation reads its result; out: it reads the operation's result",
         ),
-        text("kind", "Kind", f"Of the arrow: {KIND}"),
+        text("kind", "Kind", f"Kind of the arrow: {KIND}"),
     ),
     "The operations of the program's HLO that an operation reads and that read it, as they ran nearest to "
     f"it: in the same run and step, on the same device; the nearest {MAX_ARROWS} each way",
 )
 SCALARS = (
-    ScalarSpec("n_producers", "Operands", "count", "Operations that it reads, also beyond the table"),
-    ScalarSpec("n_consumers", "Readers", "count", "Operations that read it, also beyond the table"),
+    ScalarSpec(
+        "n_producers",
+        "Operands",
+        "count",
+        "Operations whose results it reads, including those left out of the table",
+    ),
+    ScalarSpec(
+        "n_consumers",
+        "Readers",
+        "count",
+        "Operations that read its result, including those left out of the table",
+    ),
 )
 
 

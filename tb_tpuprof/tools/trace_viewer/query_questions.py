@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tb_tpuprof.tools.base import Param, Question
 from tb_tpuprof.tools.trace_viewer import query_tables as tables
+from tb_tpuprof.tools.trace_viewer.chosen_events import EVENTS
 from tb_tpuprof.tools.trace_viewer.query import (
     SORTS,
     fields_answer,
@@ -26,7 +27,7 @@ _GROUP = (
     replace(_BY, default=None, help="Only the events of one `group` by this key, as `groups` takes it"),
     Param("group", "Group", "text", "", "The group, as `groups` names it; empty: the events without a value"),
 )
-_SELECTION = (QUERY, *RANGE, *DEPTHS, OF)
+_SELECTION = (QUERY, *RANGE, *DEPTHS, EVENTS, OF)
 
 QUERY_QUESTIONS = (
     Question(

@@ -50,7 +50,7 @@ SLICES = TableSpec(
 )
 _COUNTS = (
     ScalarSpec("n_recorded", "Recorded", "count", "Matches on tracks of the file, in the window"),
-    ScalarSpec("n_derived", "Derived", "count", "Matches on derived tracks, which tell the same time again"),
+    ScalarSpec("n_derived", "Derived", "count", "Matches on derived tracks, which repeat the recorded time"),
     ScalarSpec("is_derived", "Of derived tracks", "", "Whether the answer is about derived tracks"),
 )
 SLICES_SCALARS = (

@@ -15,6 +15,7 @@ from tb_tpuprof.ingest import arguments
 from tb_tpuprof.tools.base import Param, Params
 from tb_tpuprof.tools.spec import Number
 from tb_tpuprof.tools.trace_hosts import HostView, View
+from tb_tpuprof.tools.trace_viewer.chosen_events import among, events_by_host
 
 Events = npt.NDArray[np.integer]
 Int64s = npt.NDArray[np.int64]
@@ -104,7 +105,9 @@ def query_of(params: Params) -> Query:
 
 
 def matches_of(view: View, params: Params, query: Query) -> Matches:
-    """The matches in the requested window and tracks. Raises BadQuery, BadParameter, EventNotFound."""
+    """The matches in the requested window and tracks, of the chosen events if the parameters name any.
+    Raises BadQuery, BadParameter, EventNotFound.
+    """
     start_ps, end_ps = int(params.get("start_ps", 0)), int(params.get("end_ps", view.duration_ps))
     if end_ps <= start_ps and view.duration_ps > 0:
         raise BadParameter("end_ps", end_ps, f"more than start_ps, which is {start_ps}")
@@ -113,11 +116,15 @@ def matches_of(view: View, params: Params, query: Query) -> Matches:
         raise BadParameter("depth_to", high, f"at least depth_from, which is {low}")
     has_window = "start_ps" in params or "end_ps" in params or low > 0 or high < spans.MOST_DEPTH
     chosen_ids = str(params.get("tracks", ""))
+    named = events_by_host(view, str(params["events"])) if "events" in params else []
+    chosen_events = {host.index: events for host, events in named}
     hosts = []
     for host, tracks in view.chosen_tracks(chosen_ids):
         timeline = timeline_of(host)
         lines = frozenset(track.line for track in tracks) if chosen_ids else None
         selection = select(timeline, query, lines)
+        if host.index in chosen_events:
+            selection = _chosen(selection, chosen_events[host.index])
         own = spans.Window(start_ps - host.offset_ps, end_ps - host.offset_ps, low, high)
         window = own if has_window else None
         inside = [
@@ -138,6 +145,10 @@ def matches_of(view: View, params: Params, query: Query) -> Matches:
         start_ps,
         end_ps,
     )
+
+
+def _chosen(selection: Selection, events: Int64s) -> Selection:
+    return Selection(among(selection.recorded, events), among(selection.derived, events))
 
 
 def first_rows(key: Int64s, n: int, ties: Int64s | None = None) -> npt.NDArray[np.intp]:

@@ -11,6 +11,7 @@ from tb_tpuprof.tools.spec import fill_scalars
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.trace_hosts import View
 from tb_tpuprof.tools.trace_viewer import tables
+from tb_tpuprof.tools.trace_viewer.chosen_events import QUESTION as PLACES_QUESTION
 from tb_tpuprof.tools.trace_viewer.dependencies import QUESTION as DEPENDENCIES_QUESTION
 from tb_tpuprof.tools.trace_viewer.details import event_answer, neighbour_answer
 from tb_tpuprof.tools.trace_viewer.export import trace_file
@@ -115,6 +116,7 @@ TOOL = Tool(
         ),
         *MARK_QUESTIONS,
         DEPENDENCIES_QUESTION,
+        PLACES_QUESTION,
     ),
     files=(
         File(

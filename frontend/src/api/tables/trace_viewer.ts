@@ -443,4 +443,22 @@ export const TRACE_VIEWER = {
       n_consumers: scalar('n_consumers', false),
     },
   },
+  places: {
+    tables: {
+      places: table(
+        'places',
+        {
+          event: 'number',
+          track: 'number',
+          name: 'text',
+          start_ps: 'number',
+          duration_ps: 'number',
+          depth: 'number',
+        },
+        {},
+      ),
+    },
+    scalars: {
+    },
+  },
 };

@@ -215,7 +215,7 @@ function Way({ form, onChange }: Pick<PartProps, 'form' | 'onChange'>): VNode {
       name="way"
       value={form.isContinuous ? 'continuous' : 'once'}
       choices={WAYS}
-      tip="Once: for a given time. Continuously: from now on; you save what was recorded at any time."
+      tip="Once: for a set time. Continuously: from now on; save what was recorded whenever you need it."
       onValue={(way) => onChange({ isContinuous: way === 'continuous' })}
     />
   );

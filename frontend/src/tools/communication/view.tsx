@@ -12,6 +12,7 @@ import { parseView, PLAIN_VIEW, viewChange, type TableColumn } from '../../widge
 import { Table } from '../../widgets/table/table';
 import { StepSection } from '../step_section';
 import { stepNames } from '../steps';
+import { useTableView } from '../table_view';
 import { idleColumns, inOrder, tableData, type ToolProps } from '../tool';
 import {
   mixesOf,
@@ -33,6 +34,7 @@ type Devices = RowsOf<typeof TABLES.devices>;
 /** Room for the bar next to the total, and for most of a name. */
 const EXTRA_PX: Readonly<Record<string, number>> = { total_ps: 104 };
 const FEW_OPS = 15;
+const FEW_DEVICES = 4;
 const ORDER = [
   'op',
   'group',
@@ -229,12 +231,37 @@ function Operations({
   );
 }
 
+/** A click draws the step of that device. */
+function DeviceTable({
+  devices,
+  ...link
+}: { devices: Devices } & Pick<ToolProps, 'params' | 'setParams'>): VNode {
+  const { table } = devices;
+  const data = useMemo(() => tableData(table), [table]);
+  const [view, setView] = useTableView('devices', link, data, { hidden: ['device_row'] });
+  const rowOfDevice = devices.number('device_row');
+  return (
+    <Section title={table.title} note={`${plural(devices.length, 'device')}, ${devices.note}`}>
+      <Table
+        data={data}
+        view={view}
+        onView={setView}
+        label={table.title}
+        hasToolbar={devices.length > FEW_DEVICES}
+        rowsInFull={12}
+        maxHeight="420px"
+        barToken="--c-collective"
+        onRow={(row) => link.setParams({ device: String(rowOfDevice(row) ?? row) }, 'push')}
+      />
+    </Section>
+  );
+}
+
 export function CommunicationView(props: ViewProps): VNode {
   const { payload, params, setParams } = props;
   const steps = useMemo(() => readTable(payload, TABLES.steps), [payload]);
   const ops = useMemo(() => readTable(payload, TABLES.ops), [payload]);
   const devices = useMemo(() => readTable(payload, TABLES.devices), [payload]);
-  const deviceData = useMemo(() => tableData(devices.table), [devices]);
   const chosenStep = rowOf(params['step']);
   const choice = {
     row: chosenStep,
@@ -255,19 +282,7 @@ export function CommunicationView(props: ViewProps): VNode {
         <OneStep {...props} steps={steps} devices={devices} />
       </div>
       <Operations ops={ops} params={params} setParams={setParams} />
-      {devices.length > 1 && (
-        <Section title={devices.table.title} note={`${plural(devices.length, 'device')}, ${devices.note}`}>
-          <Table
-            data={deviceData}
-            view={{ ...PLAIN_VIEW, hidden: new Set(['device_row', ...idleColumns(deviceData)]) }}
-            label={devices.table.title}
-            rowsInFull={12}
-            maxHeight="420px"
-            barToken="--c-collective"
-            onRow={(row) => setParams({ device: String(devices.number('device_row')(row) ?? row) }, 'push')}
-          />
-        </Section>
-      )}
+      {devices.length > 1 && <DeviceTable devices={devices} params={params} setParams={setParams} />}
     </>
   );
 }

@@ -42,7 +42,7 @@ export const ORDER: readonly OpColumn[] = [
   'total_time_ps',
 ];
 
-/** What a row of the table stands for: values of the parameter `group`, the server's default first. */
+/** What each row of the table is: values of the parameter `group`, the server's default first. */
 export const GROUPS = [
   { name: 'op', title: 'Operation' },
   { name: 'shape', title: 'Input shapes' },

@@ -45,12 +45,15 @@ function Operations({
       title={table.title || 'Operations'}
       {...(table.note ? { note: table.note } : {})}
       end={
-        <Segments
-          label="Group by"
-          choices={GROUPS}
-          chosen={groupOf(params['group'])}
-          onChoose={(name) => setParams({ group: name === GROUPS[0].name ? undefined : name }, 'push')}
-        />
+        <span class="group-by muted">
+          Group by{' '}
+          <Segments
+            label="Group by"
+            choices={GROUPS}
+            chosen={groupOf(params['group'])}
+            onChoose={(name) => setParams({ group: name === GROUPS[0].name ? undefined : name }, 'push')}
+          />
+        </span>
       }
     >
       <Table

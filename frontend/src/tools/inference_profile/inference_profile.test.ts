@@ -87,7 +87,7 @@ describe('the histogram', () => {
     expect(ten).toBeCloseTo(1.3 / 2.3);
     expect(one).toBeCloseTo(0.3 / 2.3);
     expect(drawing?.counts.map(({ text }) => text)).toEqual(['1', '10', '100']);
-    expect(drawing?.note).toBe('per 1.00\u00a0ms, log scale');
+    expect(drawing?.note).toBe('requests per 1.00\u00a0ms, log scale');
   });
 
   it('marks percentiles but no means, and keeps their labels apart', () => {
@@ -123,7 +123,7 @@ describe('the histogram', () => {
     );
     expect(drawing?.bars.map(({ width }) => width.toFixed(3))).toEqual(['0.500', '0.500']);
     expect(drawing?.marks[0]?.left).toBeCloseTo(0.5);
-    expect(drawing?.note).toBe('bins grow with the latency');
+    expect(drawing?.note).toBe('requests per bin, bins grow with the latency');
   });
 
   it('is left out for a single bin', () => {

@@ -151,9 +151,10 @@ export function histogramOf(payload: Payload): HistogramDrawing | null {
       left: place(ps ?? 0),
     }));
   const first = bins[0];
+  const unit = readTable(payload, TABLES.models).title('n_requests').toLowerCase();
   const per = growsWider(bins)
-    ? 'bins grow with the latency'
-    : `per ${format((first?.high_ps ?? 0) - (first?.low_ps ?? 0), 'ps')}`;
+    ? `${unit} per bin, bins grow with the latency`
+    : `${unit} per ${format((first?.high_ps ?? 0) - (first?.low_ps ?? 0), 'ps')}`;
   return {
     bars,
     marks: withRows(marks),
@@ -174,6 +175,8 @@ interface SizeBar {
 export interface SizesDrawing {
   bars: SizeBar[];
   hasPadding: boolean;
+  /** What the height of a bar counts. */
+  note: string;
   /** Sizes beyond those drawn. */
   nMore: number;
 }
@@ -188,6 +191,7 @@ export function sizesOf(payload: Payload): SizesDrawing | null {
   const chosen = new Set([...rows].sort((a, b) => b.slots - a.slots).slice(0, MOST_BARS));
   const tallest = Math.max(1, ...rows.map(({ slots }) => slots));
   const unit = sizes.title('n').toLowerCase();
+  const hasPadding = rows.some(({ padding }) => padding !== null);
   return {
     bars: rows
       .filter((row) => chosen.has(row))
@@ -200,7 +204,8 @@ export function sizesOf(payload: Payload): SizesDrawing | null {
           `${format(row.mean_ps, 'ps')} on average` +
           (row.padding === null ? '' : `; ${format(row.padding, 'count')} slots of padding`),
       })),
-    hasPadding: rows.some(({ padding }) => padding !== null),
+    hasPadding,
+    note: `${hasPadding ? 'batch slots' : 'examples'} by size`,
     nMore: rows.length - chosen.size,
   };
 }

@@ -211,27 +211,31 @@ function LatencySection({ payload, params, setParams }: ViewProps): VNode {
   );
 }
 
-function SizeAndPhase({ payload, params, setParams }: ViewProps): VNode | null {
+function SizeAndPhase({ payload, params, setParams }: ViewProps): VNode {
   const sizes = useMemo(() => sizesOf(payload), [payload]);
   const sizesTable = readIfAny(payload, TABLES.sizes)?.table;
   const phases = readIfAny(payload, TABLES.phases)?.table;
-  if (!sizes && !phases) return null;
+  const isDrawn = sizes && (sizes.bars.length > 1 || sizes.hasPadding);
   return (
-    <div class="inference-columns">
+    <>
       {phases && (
         <Section title={phases.title} tip={phases.description}>
           <PlainTable name="phases" table={phases} params={params} setParams={setParams} />
         </Section>
       )}
-      {sizes && sizesTable && (
-        <Section title={sizesTable.title} tip={sizesTable.description}>
-          <div class={phases ? '' : 'inference-columns'}>
-            <Sizes drawing={sizes} />
+      {sizesTable && (
+        <Section
+          title={sizesTable.title}
+          tip={sizesTable.description}
+          {...(isDrawn ? { note: sizes.note } : {})}
+        >
+          <div class="inference-columns">
+            {isDrawn && <Sizes drawing={sizes} />}
             <PlainTable name="sizes" table={sizesTable} params={params} setParams={setParams} />
           </div>
         </Section>
       )}
-    </div>
+    </>
   );
 }
 

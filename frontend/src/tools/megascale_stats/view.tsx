@@ -14,6 +14,8 @@ import { StepChart } from '../../widgets/step_chart';
 import { Section, Tiles } from '../../widgets/summary';
 import { parseView, PLAIN_VIEW, viewChange } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
+import { PerfettoLink } from '../perfetto_link';
+import { useTableView } from '../table_view';
 import { idleColumns, tableData, type ToolProps } from '../tool';
 import { HIDDEN, MOST_BARS, searchOf, stallSeries, TABLES, type Rendezvous } from './model';
 
@@ -54,15 +56,19 @@ function RendezvousTable({ rows, params, setParams }: { rows: Rendezvous } & Vie
   );
 }
 
-function Plain({ table, onRow }: { table: PayloadTable; onRow?: (row: number) => void }): VNode {
+function Plain({
+  name,
+  table,
+  onRow,
+  ...link
+}: { name: string; table: PayloadTable; onRow?: (row: number) => void } & ViewProps): VNode {
   const data = useMemo(() => tableData(table), [table]);
-  const [view, setView] = useState<typeof PLAIN_VIEW | null>(null);
-  const shown = view ?? { ...PLAIN_VIEW, hidden: new Set(idleColumns(data)) };
+  const [view, setView] = useTableView(name, link, data);
   return (
     <Section title={table.title} note={table.note}>
       <Table
         data={data}
-        view={shown}
+        view={view}
         onView={setView}
         label={table.title}
         hasToolbar={table.n_rows > 10}
@@ -104,9 +110,13 @@ function Queries({ payload, ...props }: { payload: Payload } & ToolProps): VNode
   return (
     <Section
       title={rows.table.title}
-      note="for ui.perfetto.dev, with the file of all transfers"
+      note="each answers one question about all transfers"
       end={<SaveFile {...props} />}
     >
+      <p class="muted">
+        Save the file, open it with “Open trace file” at <PerfettoLink /> or in your own copy of Perfetto, and
+        paste a query into “Query (SQL)”. This page and its server send the file nowhere.
+      </p>
       {Array.from({ length: rows.length }, (_, row) => (
         <details key={row}>
           <summary>{question(row)}</summary>
@@ -122,6 +132,7 @@ export function MegascaleView({ payload, ...props }: { payload: Payload } & Tool
   const rendezvous = useMemo(() => readTable(payload, TABLES.rendezvous), [payload]);
   const hosts = useMemo(() => readTable(payload, TABLES.hosts), [payload]);
   const slices = useMemo(() => readIfAny(payload, TABLES.slices), [payload]);
+  const hostTable = useMemo(() => ({ ...hosts.table, title: 'Hosts' }), [hosts]);
   const names = useMemo(
     () =>
       Array.from({ length: Math.min(rendezvous.length, MOST_BARS) }, (_, row) => row).map(
@@ -168,10 +179,12 @@ export function MegascaleView({ payload, ...props }: { payload: Payload } & Tool
         />
       )}
       <Plain
-        table={{ ...hosts.table, title: 'Hosts' }}
+        name="hosts"
+        {...{ params, setParams }}
+        table={hostTable}
         onRow={(row) => openTool('trace_viewer', { hosts: hosts.text('host')(row) })}
       />
-      {slices && <Plain table={slices.table} />}
+      {slices && <Plain name="slices" table={slices.table} {...{ params, setParams }} />}
       <Queries {...props} payload={payload} />
     </>
   );

@@ -3,14 +3,15 @@
  * steps.
  */
 import type { VNode } from 'preact';
-import { useMemo, useState } from 'preact/hooks';
+import { useMemo } from 'preact/hooks';
 import { format, quantity } from '../../base/units';
 import { canOpen } from '../../state/catalog';
 import { openTool } from '../../state/selection';
 import { Facts, Section } from '../../widgets/summary';
-import { PLAIN_VIEW, type TableData } from '../../widgets/table/model';
+import type { TableData } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
-import { idleColumns, tableData, type ToolProps } from '../tool';
+import { useTableView } from '../table_view';
+import { tableData, type ToolProps } from '../tool';
 import { ChannelSteps } from './channel_steps';
 import { chipNames, type ChannelRows, type Core, type Slice } from './model';
 
@@ -157,12 +158,7 @@ function shownData(channels: ChannelRows, cores: readonly Core[]): TableData {
 export function Channels(props: ChannelsProps): VNode {
   const { channels, cores, chosen, steps, setParams } = props;
   const data = useMemo(() => shownData(channels, cores), [channels, cores]);
-  const [view, setView] = useState<typeof PLAIN_VIEW | null>(null);
-  const shown = view ?? {
-    ...PLAIN_VIEW,
-    sort: SLOWEST_FIRST,
-    hidden: new Set([...HIDDEN, ...idleColumns(data)]),
-  };
+  const [view, setView] = useTableView('channels', props, data, { hidden: HIDDEN, sort: SLOWEST_FIRST });
   const [latency, delay] = [channels.number('latency_ps'), channels.number('send_delay_ps')];
   const longest = useMemo(() => {
     let most = 1;
@@ -175,7 +171,7 @@ export function Channels(props: ChannelsProps): VNode {
       <Section title={channels.table.title} note={channels.table.note} end={<Legend />}>
         <Table
           data={data}
-          view={shown}
+          view={view}
           onView={setView}
           label={channels.table.title}
           rowsInFull={12}

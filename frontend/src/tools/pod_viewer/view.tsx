@@ -10,11 +10,11 @@ import { plural } from '../../base/units';
 import { openTool } from '../../state/selection';
 import { StepChart } from '../../widgets/step_chart';
 import { Section, Tiles } from '../../widgets/summary';
-import { PLAIN_VIEW } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
 import { StepSection } from '../step_section';
 import { seriesOf, stepNames } from '../steps';
-import { idleColumns, tableData, type ToolProps } from '../tool';
+import { useTableView } from '../table_view';
+import { tableData, type ToolProps } from '../tool';
 import { CoreCard } from './card';
 import { Channels } from './channels';
 import { useDetail } from './detail';
@@ -111,30 +111,35 @@ function ByCore({
   );
 }
 
+type LinkProps = Pick<ToolProps, 'params' | 'setParams'>;
+
 function Plain({
+  name,
   table,
   empty,
   onRow,
   chosenRow,
   hidden = [],
   barToken = '--c-compute',
+  ...link
 }: {
+  /** Of the table in the page's link. */
+  name: string;
   table: PayloadTable;
   empty: string;
   onRow?: (row: number) => void;
   chosenRow?: number;
   hidden?: string[];
   barToken?: string;
-}): VNode {
+} & LinkProps): VNode {
   const data = useMemo(() => tableData(table), [table]);
-  const [view, setView] = useState<typeof PLAIN_VIEW | null>(null);
-  const shown = view ?? { ...PLAIN_VIEW, hidden: new Set([...ROWS_HIDDEN, ...hidden, ...idleColumns(data)]) };
+  const [view, setView] = useTableView(name, link, data, { hidden: [...ROWS_HIDDEN, ...hidden] });
   return (
     <Section title={table.title} note={table.note}>
       {data.nRows ? (
         <Table
           data={data}
-          view={shown}
+          view={view}
           onView={setView}
           label={table.title}
           rowsInFull={12}
@@ -217,6 +222,8 @@ function Rest({
       {(!isOne || collectives.length > 0) && (
         <div class="pod-rest">
           <Plain
+            name="collectives"
+            {...{ params, setParams }}
             table={collectives.table}
             empty="No collective was traced on these cores."
             barToken="--c-collective"
@@ -227,7 +234,13 @@ function Rest({
       )}
       {processGroups && (
         <div class="pod-rest">
-          <Plain table={processGroups.table} empty="" barToken="--c-collective" />
+          <Plain
+            name="process_groups"
+            {...{ params, setParams }}
+            table={processGroups.table}
+            empty=""
+            barToken="--c-collective"
+          />
         </div>
       )}
       {!isOne && (
@@ -235,6 +248,8 @@ function Rest({
           {!channels.length && (
             <div class="pod-rest">
               <Plain
+                name="channels"
+                {...{ params, setParams }}
                 table={channels.table}
                 empty={
                   'No channel between two of these cores: channels come from sends, receives and permutations ' +
@@ -244,7 +259,7 @@ function Rest({
             </div>
           )}
           <div class="pod-rest">
-            <Plain table={cores.table} empty="" />
+            <Plain name="cores" {...{ params, setParams }} table={cores.table} empty="" />
           </div>
         </>
       )}
@@ -262,7 +277,7 @@ function useChannels(props: ToolProps, pod: Pod, step: number): [ChannelRows, nu
 }
 
 export function PodViewerView(props: ViewProps): VNode {
-  const { payload, params } = props;
+  const { payload, params, setParams } = props;
   const pod = useMemo(() => podOf(payload), [payload]);
   const { steps, stragglers, collectives } = pod;
   const names = useMemo(() => (steps ? stepNames(steps) : []), [steps]);
@@ -281,7 +296,15 @@ export function PodViewerView(props: ViewProps): VNode {
   return (
     <>
       {!isOne && <Tiles tiles={readTiles(payload, detail ?? payload)} />}
-      {stragglers.length > 0 && <Plain table={stragglers.table} empty="" onRow={openHost} />}
+      {stragglers.length > 0 && (
+        <Plain
+          name="stragglers"
+          {...{ params, setParams }}
+          table={stragglers.table}
+          empty=""
+          onRow={openHost}
+        />
+      )}
       {!isOne && (
         <PodMap
           {...props}

@@ -67,7 +67,7 @@ function Attributes({ node, run, hosts, graph }: { node: number } & Asked): VNod
       {device && <Facts facts={[{ name: 'Device', value: device }]} />}
       <section class="td-attributes" aria-label={attributes.table.title}>
         <h4>Attributes {attributes.note && <small class="muted">{attributes.note}</small>}</h4>
-        {attributes.length === 0 && <p class="muted">It has none.</p>}
+        {attributes.length === 0 && <p class="muted">This operation has no attributes.</p>}
         <dl>
           {attributes.all().map(({ name, kind, value }) => (
             <div key={name}>

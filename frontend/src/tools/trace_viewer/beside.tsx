@@ -149,6 +149,9 @@ function useSameState(first: Timeline, second: Timeline | null): void {
     if (second && second.selected.peek()?.event !== selected?.event) second.select(selected);
   });
   useSignalEffect(() => {
+    second?.selectSeveral(first.several.events.value);
+  });
+  useSignalEffect(() => {
     const [text, of] = [first.search.text.value, first.search.of.value];
     second?.search.count(of);
     second?.search.set(text);
@@ -156,9 +159,18 @@ function useSameState(first: Timeline, second: Timeline | null): void {
   useEffect(() => (second ? scrollTogether(first, second) : undefined), [first, second]);
   useEffect(() => {
     if (!second) return;
-    return second.selected.subscribe((selected) => {
-      if (selected && first.selected.peek()?.event !== selected.event) first.select(selected);
-    });
+    second.selectSeveral(first.several.events.peek()); // before it leads
+    const undo = [
+      second.selected.subscribe((selected) => {
+        if (selected && first.selected.peek()?.event !== selected.event) first.select(selected);
+      }),
+      second.several.events.subscribe((events) => {
+        first.selectSeveral(events);
+      }),
+    ];
+    return () => {
+      for (const each of undo) each();
+    };
   }, [first, second]);
   useEffect(() => {
     if (!second) return;

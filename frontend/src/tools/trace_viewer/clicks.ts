@@ -5,7 +5,20 @@ import { stepAt } from '../../canvas/step_row';
 import { goToEvent, otherEnd } from './flows';
 import type { Timeline } from './timeline';
 
-/** Selects the event there; on the row of steps, marks the step; on an arrow, goes to its other end. */
+/** Whether a click adds to the selection: with Ctrl, on macOS with ⌘, where Ctrl opens a menu. */
+export function isAdding(event: { readonly ctrlKey: boolean; readonly metaKey: boolean }): boolean {
+  return /Macintosh/.test(navigator.userAgent) ? event.metaKey : event.ctrlKey;
+}
+
+/** Adds the event there to the selection, or removes it; elsewhere nothing happens. */
+export function addAt(timeline: Timeline, x: number, y: number): void {
+  const picked = timeline.find(x, y);
+  if (picked) timeline.addToSelection(picked);
+}
+
+/**
+ * Selects the event there alone; on the row of steps, marks the step; on an arrow, goes to its other end.
+ */
 export function clickAt(timeline: Timeline, x: number, y: number): void {
   const { frames } = timeline;
   const isStepRow = timeline.hasSteps && y < STEP_ROW_PX;
@@ -18,6 +31,7 @@ export function clickAt(timeline: Timeline, x: number, y: number): void {
   const picked = timeline.find(x, y);
   const arrow = picked ? null : frames.arrowAt(x, y);
   if (!arrow) {
+    timeline.selectSeveral([]);
     timeline.select(picked);
     return;
   }

@@ -268,7 +268,7 @@ function GoTo({
       )}
       <FlowLinks title="Causes and effects" note="" flows={details.flows} {...{ details, timeline }} />
       <FlowLinks
-        title="Reads from and read by"
+        title="Operands and readers"
         note={dependencies?.note ?? ''}
         flows={dependencies?.arrows ?? []}
         {...{ details, timeline }}

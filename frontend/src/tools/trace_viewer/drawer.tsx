@@ -1,20 +1,21 @@
 /**
- * The drawer below the timeline: the selected event, the marked interval, the search results; one at a time,
- * as tabs.
+ * The drawer below the timeline: the selected event, the events selected together, the marked interval, the
+ * search results; one at a time, as tabs.
  */
 
 import { useSignal, type Signal } from '@preact/signals';
 import type { VNode } from 'preact';
 import { useEffect } from 'preact/hooks';
-import { format } from '../../base/units';
+import { format, plural } from '../../base/units';
 import { Details } from './details';
 import { Icon } from './icons';
 import { MarksPanel } from './marks_panel';
 import { Results } from './results';
+import { SeveralPanel } from './several_panel';
 import type { Timeline } from './timeline';
 import { TotalsPanel } from './totals';
 
-type Tab = 'event' | 'interval' | 'marks' | 'results';
+type Tab = 'event' | 'several' | 'interval' | 'marks' | 'results';
 
 const HEIGHT_KEY = 'tpuprof.trace_viewer.drawer';
 const MIN_PX = 120;
@@ -63,7 +64,7 @@ interface Shown {
 }
 
 function tabsOf(timeline: Timeline): Shown[] {
-  const { selected, marked, search } = timeline;
+  const { selected, several, marked, search } = timeline;
   const tabs: Shown[] = [];
   if (selected.value)
     tabs.push({
@@ -71,6 +72,14 @@ function tabsOf(timeline: Timeline): Shown[] {
       title: 'Event',
       close: () => {
         timeline.select(null);
+      },
+    });
+  if (several.events.value.length > 0)
+    tabs.push({
+      tab: 'several',
+      title: `Selection · ${plural(several.events.value.length, 'event')}`,
+      close: () => {
+        timeline.selectSeveral([]);
       },
     });
   if (marked.value)
@@ -105,10 +114,14 @@ export function Drawer({ timeline, scope }: { timeline: Timeline; scope: string 
   const chosenTab = useSignal<Tab>('event');
   const selected = timeline.selected.value;
   const marked = timeline.marked.value;
+  const several = timeline.several.events.value;
   // The newest content comes to the front; going to a match from the list leaves the list open.
   useEffect(() => {
     if (selected && chosenTab.value !== 'results') chosenTab.value = 'event';
   }, [selected?.event]);
+  useEffect(() => {
+    if (several.length > 0) chosenTab.value = 'several';
+  }, [several]);
   useEffect(() => {
     if (marked) chosenTab.value = 'interval';
   }, [marked]);
@@ -152,6 +165,7 @@ export function Drawer({ timeline, scope }: { timeline: Timeline; scope: string 
         ))}
       </div>
       {shown.tab === 'event' && selected && <Details picked={selected} timeline={timeline} scope={scope} />}
+      {shown.tab === 'several' && <SeveralPanel timeline={timeline} scope={scope} />}
       {shown.tab === 'interval' && marked && (
         <TotalsPanel timeline={timeline} marked={marked} scope={scope} />
       )}

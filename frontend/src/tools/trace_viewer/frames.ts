@@ -23,6 +23,7 @@ export interface Subject {
   readonly camera: Camera;
   readonly layout: Signal<Layout>;
   readonly selected: Signal<Picked | null>;
+  readonly several: { readonly events: Signal<readonly Picked[]> };
   readonly marked: Signal<Marked | null>;
   readonly hovered: Signal<{ readonly picked: Picked | null } | null>;
   readonly hasAllFlows: Signal<boolean>;
@@ -190,6 +191,7 @@ export class Frames {
     }
     return {
       selected: selected ? this.outlineOf(selected) : null,
+      several: subject.several.events.value.flatMap((each) => this.outlineOf(each) ?? []),
       hovered: hovered ? this.outlineOf(hovered) : null,
       separators: layout.separators,
       stepsPs: this.scene.stepsPs,

@@ -3,8 +3,9 @@
  * of drag.
  */
 
+import { spanPs } from '../../canvas/viewport';
 import { boxOf, type Marked } from './marked';
-import { clickAt } from './clicks';
+import { addAt, clickAt, isAdding } from './clicks';
 import type { Timeline } from './timeline';
 import { Wheel, type Turn } from './wheel';
 
@@ -56,15 +57,31 @@ function ordered(a: number, b: number): { startPs: number; endPs: number } {
   return { startPs: Math.min(a, b), endPs: Math.max(a, b) };
 }
 
+const SNAP_PX = 6;
+
+/** The edge of a box near the pointer, else the time there. */
+function snapped(timeline: Timeline, { x, y }: Point): number {
+  const pointerPs = timeline.camera.timeAt(x);
+  const picked = timeline.find(x, y);
+  if (!picked) return Math.round(pointerPs);
+  const reachPs = (SNAP_PX / timeline.camera.widthPx) * spanPs(timeline.camera.view);
+  const edges = [picked.startPs, picked.startPs + picked.durationPs].map((edge) => ({
+    edge,
+    gap: Math.abs(edge - pointerPs),
+  }));
+  const nearest = edges.sort((a, b) => a.gap - b.gap)[0];
+  return nearest && nearest.gap <= reachPs ? nearest.edge : Math.round(pointerPs);
+}
+
 function measuring(timeline: Timeline, from: Point): Drag {
-  const fromPs = timeline.snapped(from.x, from.y);
+  const fromPs = snapped(timeline, from);
   return spanning(
     timeline,
     from,
     (marked) => {
       timeline.mark(marked);
     },
-    (to) => ({ ...ordered(fromPs, timeline.snapped(to.x, to.y)), trackIds: null, depths: null }),
+    (to) => ({ ...ordered(fromPs, snapped(timeline, to)), trackIds: null, depths: null }),
   );
 }
 
@@ -175,7 +192,8 @@ function followPointer(timeline: Timeline, stage: HTMLElement): () => void {
     last = to;
   };
   const click = (event: PointerEvent, point: Point): void => {
-    if (timeline.tool.value === 'zoom') timeline.camera.zoomBy(event.altKey ? 2 : 0.5, point.x);
+    if (isAdding(event)) addAt(timeline, point.x, point.y);
+    else if (timeline.tool.value === 'zoom') timeline.camera.zoomBy(event.altKey ? 2 : 0.5, point.x);
     else clickAt(timeline, point.x, point.y);
   };
   const up = (event: PointerEvent): void => {
@@ -190,7 +208,7 @@ function followPointer(timeline: Timeline, stage: HTMLElement): () => void {
     timeline.point(null);
   };
   const double = (event: MouseEvent): void => {
-    timeline.zoomToBoxAt(positionOf(event).x, positionOf(event).y);
+    if (!isAdding(event)) timeline.zoomToBoxAt(positionOf(event).x, positionOf(event).y);
   };
   const handlers = {
     pointerdown: down,

@@ -4,7 +4,7 @@ import { useSignal, type Signal } from '@preact/signals';
 import type { VNode } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { fetchPayload } from '../../api/client';
-import { format } from '../../base/units';
+import { format, plural } from '../../base/units';
 import { RULER_PX, rulerBottomPx, STEP_ROW_PX } from '../../canvas/overlay';
 import { rulerOf, timeLabel } from '../../canvas/ticks';
 import { useTools } from '../../state/catalog';
@@ -19,7 +19,7 @@ import { Drawer } from './drawer';
 import { ElsewhereHint } from './elsewhere_hint';
 import { attachGestures } from './gestures';
 import { followKeys, KEYS } from './keys';
-import { applyParams, eventOf, rendererOf, selectEvent, useLink, viewOf } from './link';
+import { applyParams, eventOf, rendererOf, selectEvent, selectEvents, useLink, viewOf } from './link';
 import type { Fetch } from './loader';
 import { MarkEdges, MarksRow } from './marks_row';
 import { Minimap } from './minimap';
@@ -107,6 +107,7 @@ function useTimeline(
     void fresh.start(view, async () => {
       applyParams(fresh, props.params);
       if (event !== null) await selectEvent(fresh, event, view === null);
+      await selectEvents(fresh, props.params);
     });
     return () => {
       for (const each of undo) each();
@@ -177,8 +178,10 @@ function Instead({
 function Announcer({ timeline }: { timeline: Timeline | null }): VNode {
   const selected = timeline?.selected.value;
   const track = selected && timeline.facts.value?.tracks.find(({ id }) => id === selected.track);
+  const nSeveral = timeline?.several.events.value.length ?? 0;
+  const together = nSeveral > 0 ? `; ${plural(nSeveral, 'event')} in the selection` : '';
   const text = selected
-    ? `Selected ${selected.name}, ${format(selected.durationPs, 'ps')}, at ${timeLabel(selected.startPs, 1000)}${track ? `, on ${track.name}` : ''}`
+    ? `Selected ${selected.name}, ${format(selected.durationPs, 'ps')}, at ${timeLabel(selected.startPs, 1000)}${track ? `, on ${track.name}` : ''}${together}`
     : '';
   return (
     <div class="hidden-text" role="status" aria-live="polite">

@@ -20,6 +20,10 @@ export const KEYS: readonly KeyHelp[] = [
   { keys: 'Ctrl, Shift, Alt + wheel', does: 'Zoom, move in time, scroll the tracks, with any device' },
   { keys: '1 2 3 4', does: 'What a drag does: select a box, pan, zoom to a stretch, measure' },
   { keys: 'Click', does: 'Select an event: its details and related events' },
+  {
+    keys: 'Ctrl + click, x',
+    does: 'Add an event to the selection, or remove it (macOS: ⌘ + click); x: the selected event. Totals of all',
+  },
   { keys: 'Shift + drag', does: 'Mark an interval, as a drag on the ruler does; its ends snap to events' },
   {
     keys: 'm',
@@ -82,6 +86,13 @@ export const TOOLS: readonly {
   },
 ];
 
+/** Adds the selected event to those that are selected together, or removes it. */
+function addSelected(timeline: Timeline): boolean {
+  const picked = timeline.selected.value;
+  if (picked) timeline.addToSelection(picked);
+  return picked !== null;
+}
+
 /** Performs the key's action; false: the key has none here. */
 function pressKey(timeline: Timeline, key: string): boolean {
   const { camera, search } = timeline;
@@ -102,6 +113,8 @@ function pressKey(timeline: Timeline, key: string): boolean {
     case 'm':
       timeline.markSelected();
       return true;
+    case 'x':
+      return addSelected(timeline);
     case '[':
       return followFlow(timeline, 'cause');
     case ']':

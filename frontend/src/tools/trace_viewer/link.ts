@@ -1,4 +1,4 @@
-/** The view as parameters of the URL and back: window, selection, marked interval, marks, search, tracks. */
+/** The view as parameters of the URL and back: window, selected events, marked interval, marks, search, tracks. */
 
 import { batch } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
@@ -9,6 +9,7 @@ import { kindsText, parseKinds } from './flows';
 import { markText, parseMark } from './marked';
 import { queryOfLink, type Search } from './search';
 import { marksText, pairText, parseMarks, parsePair } from './marks';
+import { decodePlaces, parseSeveral, severalParams, severalText } from './several';
 import type { Timeline } from './timeline';
 import { parseTrackView, trackParams, trackViewKey } from './track_view';
 
@@ -44,11 +45,12 @@ function paramsOf(timeline: Timeline): Change {
   const view = timeline.camera.settled.value;
   const isWhole = isSameViewport(view, clampViewport(timeline.wholeView, timeline.durationPs));
   const { text, of, list, within, columns, opened } = timeline.search;
-  const isMarked = timeline.marked.value !== null;
+  const hasTotals = timeline.marked.value !== null || timeline.several.events.value.length > 0;
   return {
     start_ps: isWhole ? undefined : String(Math.round(view.startPs)),
     end_ps: isWhole ? undefined : String(Math.round(view.endPs)),
     event: timeline.selected.value ? String(timeline.selected.value.event) : undefined,
+    events: severalText(timeline.several.events.value) || undefined,
     mark: timeline.marked.value ? markText(timeline.marked.value) : undefined,
     ...marksParams(timeline),
     q: text.value.trim() || undefined,
@@ -56,7 +58,7 @@ function paramsOf(timeline: Timeline): Change {
     of: of.value === 'auto' ? undefined : of.value,
     list: list.value ?? undefined,
     open: (list.value && opened.value) || undefined,
-    by: isMarked && timeline.totalsBy.value !== 'name' ? timeline.totalsBy.value : undefined,
+    by: hasTotals && timeline.totalsBy.value !== 'name' ? timeline.totalsBy.value : undefined,
     within: within.value === 'trace' ? undefined : within.value,
     args: columns.value || undefined,
     flows: timeline.hasAllFlows.value ? '1' : undefined,
@@ -69,6 +71,7 @@ const NAMES = [
   'start_ps',
   'end_ps',
   'event',
+  'events',
   'mark',
   'marks',
   'compare',
@@ -96,7 +99,7 @@ function keyOf(params: Readonly<Record<string, string | undefined>>): string {
   return NAMES.map((name) => params[name] ?? '').join('\n');
 }
 
-/** Restores everything but the window, which start() takes, and the event, which must be requested. */
+/** Restores everything but the window, which start() takes, and the events, which must be requested. */
 export function applyParams(timeline: Timeline, params: Params): void {
   batch(() => {
     const tracks = parseTrackView(params);
@@ -141,6 +144,21 @@ export async function selectEvent(timeline: Timeline, event: number | null, isAl
   }
 }
 
+/** Selects the events of a link together. */
+export async function selectEvents(timeline: Timeline, params: Params): Promise<void> {
+  const ids = parseSeveral(params.events);
+  if (ids.length === 0) {
+    timeline.selectSeveral([]);
+    return;
+  }
+  if (ids.join('.') === severalText(timeline.several.events.value)) return;
+  try {
+    timeline.selectSeveral(decodePlaces(await timeline.ask('places', severalParams(ids)), ids));
+  } catch (error) {
+    timeline.loader.refusal.value = error;
+  }
+}
+
 /** Writes the view to the URL, and follows the URL when something else changes it. */
 export function useLink(timeline: Timeline | null, props: ToolProps): void {
   const written = useRef<string | null>(null);
@@ -169,5 +187,6 @@ export function useLink(timeline: Timeline | null, props: ToolProps): void {
     timeline.camera.settle();
     applyParams(timeline, params);
     void selectEvent(timeline, eventOf(params), false);
+    void selectEvents(timeline, params);
   }, [timeline, isReady, paramsKey]);
 }

@@ -23,6 +23,7 @@ export type Question =
   | 'compare'
   | 'chain'
   | 'dependencies'
+  | 'places'
   | 'minimap';
 export type Fetch = (
   question: Question,

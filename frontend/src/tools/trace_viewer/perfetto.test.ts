@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { openInPerfetto, PERFETTO, type Opener } from './perfetto';
+import { PERFETTO } from '../perfetto_link';
+import { openInPerfetto, type Opener } from './perfetto';
 
 class FakeWindow {
   closed = false;

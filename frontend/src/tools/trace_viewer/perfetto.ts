@@ -3,7 +3,8 @@
  * answers PONG, then the file. The file goes from window to window inside the browser.
  */
 
-export const PERFETTO = 'https://ui.perfetto.dev';
+import { PERFETTO } from '../perfetto_link';
+
 const PING_EVERY_MS = 100;
 const PATIENCE_MS = 30_000;
 

@@ -2,7 +2,7 @@
 
 import type { VNode } from 'preact';
 import { Dialog } from '../../widgets/dialog';
-import { PERFETTO } from './perfetto';
+import { PERFETTO, PerfettoLink } from '../perfetto_link';
 
 type What = 'run' | 'window';
 
@@ -31,16 +31,16 @@ export function PerfettoDialog({
     <Dialog title="Open in Perfetto" onClose={onClose}>
       <p>
         <b>This opens another site, {PERFETTO.replace('https://', '')}, in a new window</b> and hands it the
-        trace inside this browser. Perfetto states that it reads traces in the browser and uploads nothing; it
-        is not a site of this project.
+        trace within this browser. According to its authors, Perfetto reads traces in the browser and uploads
+        nothing. It is not part of this project.
       </p>
       <p class="tv-dialog-acts">
         {choice('Open the window in Perfetto', onOpen, 'window')}
         {choice('Open the whole run in Perfetto', onOpen, 'run')}
       </p>
-      <p class="muted">
-        Or save a file, and open it in your own copy of Perfetto with “Open trace file”. Nothing leaves this
-        machine then.
+      <p>
+        <b>Or save a file first,</b> and open it with “Open trace file” at <PerfettoLink /> or in your own
+        copy of Perfetto. This page and its server send the file nowhere.
       </p>
       <p class="tv-dialog-acts">
         {choice('Save this window', onSave, 'window')}

@@ -146,7 +146,7 @@ export function Saving({ timeline, run, hosts }: SavingProps): VNode {
     { label: 'This view as PNG', act: () => void savePicture(timeline, run) },
     {
       label: 'This window as Chrome trace JSON',
-      note: 'tracks shown',
+      note: 'tracks shown; opens in Perfetto',
       act: () => void saveTrace(windowParams(timeline), 'window'),
     },
     {
@@ -157,6 +157,7 @@ export function Saving({ timeline, run, hosts }: SavingProps): VNode {
     ...ofSelection,
     {
       label: 'Open in Perfetto…',
+      note: 'or save a file for it',
       act: () => {
         isPerfetto.value = true;
       },

@@ -29,6 +29,7 @@ import { Marks } from './marks';
 import { decodeFacts, movedPs, type TraceFacts, type TraceWindow, type Track } from './model';
 import { depthOf, pick, pickedEvent, type Picked } from './picking';
 import { Search } from './search';
+import { Several } from './several';
 import { TrackStack } from './track_stack';
 import { fold, type TrackView } from './track_view';
 import { ALL_TRACKS_MAX, type VisibleWindow } from './windows';
@@ -57,8 +58,10 @@ export class Timeline {
   readonly status = signal<Status>({ kind: 'loading' });
   readonly facts = signal<TraceFacts | null>(null);
   readonly selected = signal<Picked | null>(null);
+  /** Events that are selected together, one click each. */
+  readonly several = new Several();
   readonly marked = signal<Marked | null>(null);
-  /** By what the totals of the marked interval are grouped. */
+  /** By what totals of the marked interval, or of several events, are grouped. */
   readonly totalsBy = signal('name');
   readonly marks = new Marks();
   readonly hovered = signal<Hover | null>(null);
@@ -137,10 +140,7 @@ export class Timeline {
     return this.fetch(question, params, abort);
   }
 
-  /**
-   * Requests the whole trace, then shows `view` of it (null: all); `then` runs before the page is marked
-   * ready.
-   */
+  /** Requests the whole trace and shows `view` of it (null: all); `then` runs before the page is ready. */
   async start(view: Viewport | null, then?: () => Promise<void>): Promise<void> {
     if (!this.facts.value) this.status.value = { kind: 'loading' };
     const { loader } = this;
@@ -150,6 +150,7 @@ export class Timeline {
       if (this.isDisposed || loader !== this.loader) return;
       batch(() => {
         this.facts.value = facts;
+        this.several.keepOn(facts.tracks);
         this.changeTracks(this.trackView.value);
       });
       this.camera.set(view ?? this.wholeView);
@@ -181,6 +182,7 @@ export class Timeline {
     const [selected, marked] = [this.selected.value, this.marked.value];
     if (selected) this.select({ ...selected, startPs: selected.startPs + byPs });
     if (marked) this.mark({ ...marked, startPs: marked.startPs + byPs, endPs: marked.endPs + byPs });
+    this.several.shift(byPs);
     this.marks.shift(byPs);
   }
 
@@ -315,6 +317,16 @@ export class Timeline {
     this.frames.refreshArrows();
   }
 
+  selectSeveral(events: readonly Picked[]): void {
+    this.several.set(events);
+    this.requestFrame();
+  }
+
+  /** Adds the event to those that are selected together, or removes it. */
+  addToSelection(picked: Picked): void {
+    this.select(this.several.toggle(picked, this.selected.value));
+  }
+
   /** Selects the event, and scrolls and pans as far as needed to show it. */
   reveal(picked: Picked): void {
     this.select(picked);
@@ -417,23 +429,10 @@ export class Timeline {
     this.requestFrame();
   }
 
-  /** The edge of a box near the pointer, else the time there. */
-  snapped(x: number, y: number, reachPx = 6): number {
-    const pointerPs = this.camera.timeAt(x);
-    const picked = this.find(x, y);
-    if (!picked) return Math.round(pointerPs);
-    const reachPs = (reachPx / this.camera.widthPx) * spanPs(this.camera.view);
-    const edges = [picked.startPs, picked.startPs + picked.durationPs].map((edge) => ({
-      edge,
-      gap: Math.abs(edge - pointerPs),
-    }));
-    const nearest = edges.sort((a, b) => a.gap - b.gap)[0];
-    return nearest && nearest.gap <= reachPs ? nearest.edge : Math.round(pointerPs);
-  }
-
-  /** One step back: the mark, then the selection, then the search; false: there was nothing to undo. */
+  /** One step back: mark, selection, search, tool; false: there was nothing to undo. */
   stepBack(): boolean {
     if (this.marked.value) this.mark(null);
+    else if (this.several.events.value.length > 0) this.selectSeveral([]);
     else if (this.selected.value) this.select(null);
     else if (this.search.isActive) this.search.set('');
     else if (this.tool.value !== 'pan') this.tool.value = 'pan';

@@ -16,7 +16,8 @@ import { decodeGroups, utilizationTable } from './query_model';
 import { GroupTable } from './results';
 import type { Timeline } from './timeline';
 
-const BUSY = 'busy';
+/** The choice that shows how busy tracks were, instead of a key. */
+export const BUSY = 'busy';
 const BUSIEST_FIRST = { ...PLAIN_VIEW, sort: { column: 'busy_fraction', descending: true } };
 const MOST_GROUPS = '20000';
 

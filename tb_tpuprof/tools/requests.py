@@ -59,7 +59,7 @@ def too_few(found: HostInference, one: Percentile) -> str:
 
 def latency_sentence(found: HostInference) -> str:
     """How long these requests took: `1,200 requests took 9.91 ms at the median, and 90.1 ms at p99.`"""
-    by_name = {one.name: one for one in percentiles(found.latency_ps)}
+    by_name = {one.name: one for one in found.percentiles}
     median, late = by_name["p50"], by_name["p99"]
     longest = format_time(int(found.latency_ps.max()))
     took = f"{counted(found, len(found))} took"

@@ -19,6 +19,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.device.attainable import TOLERANCE
 from tb_tpuprof.analysis.events.charging import unions_ps
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.planes import planes
@@ -28,7 +29,6 @@ from tb_tpuprof.analysis.inference.phases import phase_marks
 from tb_tpuprof.analysis.inference.piece_work import piece_work
 from tb_tpuprof.analysis.inference.record import host_inference
 from tb_tpuprof.analysis.inference.work import Part, work
-from tb_tpuprof.analysis.ops.roof_excess import LIMIT
 from tb_tpuprof.analysis.ops.roofline import NEAR_A_LIMIT, roofs
 from tb_tpuprof.trace.trace import Trace
 from tb_tpuprof.units import PS_PER_S
@@ -89,7 +89,7 @@ class Load:
     def is_above_a_peak(self) -> bool:
         """Whether work exceeds what a peak allows: its amount, the peak or the times are wrong."""
         above = [(self.roof_flops, self.max_flops), (self.hbm_bytes, self.max_bytes)]
-        return any(most > 0 and amount > LIMIT * most for amount, most in above)
+        return any(most > 0 and amount > TOLERANCE * most for amount, most in above)
 
     @property
     def bound(self) -> Bound:
@@ -112,7 +112,7 @@ def _share_left(known: float, whole: float) -> float:
 
 
 def _fraction(amount: float, most: float, known_ps: float) -> float | None:
-    if not most or not known_ps or amount > LIMIT * most:
+    if not most or not known_ps or amount > TOLERANCE * most:
         return None
     return min(amount / most, 1.0)
 

@@ -56,7 +56,7 @@ class StackTable:
                 raise TraceFormatError(
                     self.path,
                     -1,
-                    f"has more than {self.max_frames:,} frames of stacks",
+                    f"has more than {self.max_frames:,} stack frames",
                     "Record a shorter history (`max_entries`), or stacks of Python only (`stacks='python'`).",
                 )
             stack = tuple(self._frame(frame) for frame in dicts(frames[:MAX_DEPTH]))

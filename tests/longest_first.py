@@ -70,7 +70,9 @@ class Recorder:
         found = {Part(file, name): s for name, files in known.items() for file, s in files.items()}
         found |= self.seconds
         content = {
-            name: {part.file: round(s) for part, s in sorted(found.items()) if part.set == name and s >= LEAST_S}
+            name: {
+                part.file: round(s) for part, s in sorted(found.items()) if part.set == name and s >= LEAST_S
+            }
             for name in SETS
         }
         self.path.write_text(json.dumps(content, indent=1) + "\n", "utf-8")

@@ -11,7 +11,8 @@ PY := $(VENV)/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 # As many workers as processors, each with a TensorBoard and a browser; a file's tests stay together, and the
 # longest files start first (tests/longest_first.py).
-PYTEST := $(PY) -m pytest -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+WORKERS ?= auto
+PYTEST := $(PY) -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 NPM := PATH="$(CURDIR)/$(VENV)/bin:$$PATH" node $(VENV)/npm-cli.js --prefix frontend --no-audit --no-fund --no-update-notifier
 
 # The first Python that is new enough and can make environments.

@@ -1,9 +1,9 @@
 """Which test files start first where several workers share them: those that take longest, so that no worker
 ends with a long one while the others have nothing left.
 
-`durations.json` has the seconds that each file of more than a few took, apart for its slow tests and the others.
-A file that is not named there takes what its tests take on average. To write it anew, name it:
-`TPUPROF_DURATIONS=tests/durations.json make test slow`.
+`durations.json` has roughly the seconds of each file that takes more than a few, apart for its slow tests and
+the others: only the order matters. What is not named there takes as long as its number of tests says. To write
+it anew: `TPUPROF_DURATIONS=tests/durations.json make test slow`.
 """
 
 from __future__ import annotations

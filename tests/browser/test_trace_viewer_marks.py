@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 from tb_tpuprof.analysis.timeline.flows import flows
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import get_tool
-from tests.browser.conftest import Server
+from tests.browser.conftest import Server, Watch
 from tests.browser.test_trace_viewer_hands import open_viewer, param, stage_of
 from tests.browser.walking import KERAS, expect_state, frame_of, link, run_of, state_of
 from tests.golden_files import demo_runs
@@ -147,8 +147,11 @@ def test_a_box_is_saved_as_csv(page: Page, server: Server, session: Session, tmp
     assert len(saved) > 3
 
 
-def test_perfetto_gets_the_window_only_after_a_click_that_says_so(page: Page, server: Server) -> None:
+def test_perfetto_gets_the_window_only_after_a_click_that_says_so(
+    page: Page, server: Server, watch: Watch
+) -> None:
     asked: list[str] = []
+    watch.others.add("https://ui.perfetto.dev")
 
     def answer(route: Any) -> None:
         asked.append(route.request.url)

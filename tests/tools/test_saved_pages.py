@@ -78,14 +78,14 @@ def test_the_overview_page_of_a_tpu(tmp_path: Path) -> None:
 
 def test_a_run_that_waits_little_is_good(tmp_path: Path) -> None:
     """From a fifth of the step on, waiting for input is named as the problem."""
-    for waiting, level in ((19.9, "good"), (20.0, "warn")):
+    for waiting, level, category in ((19.9, "good", ""), (20.0, "warn", "input")):
         page = written(
             (4, written((1, "x.PerGenericStepDetails"), (2, written((6, 100 - waiting), (11, waiting)))))
         )
         path = placed(tmp_path, "h.input_pipeline.pb", page)
         payload = TOOL.run(Session(path, cache=False), None, {})
         assert payload.verdict is not None
-        assert payload.verdict.level == level
+        assert (payload.verdict.level, payload.verdict.category) == (level, category)
 
 
 def test_pages_of_several_hosts_are_shown_together(tmp_path: Path) -> None:
@@ -369,3 +369,16 @@ def test_pages_of_real_gpus_agree_with_their_own_sentences(run: str) -> None:
     times = [struct.unpack("<d", step[2])[0] for step in steps]
     assert payload.scalars["n_steps"].value == len(times) > 5
     assert payload.scalars["step_time_ps"].value == pytest.approx(sum(times) / len(times) * MS)
+
+
+def test_a_column_of_ones_is_stated(tmp_path: Path) -> None:
+    """A column that no page states, or only with zeros, is left out."""
+    page = json.loads(PAGES["h.input_pipeline.json"])
+    for row in page[1]["rows"]:
+        row["c"][1]["v"] = 1  # occurrences
+        row["c"][5]["v"] = 0  # the share of self time
+    path = placed(tmp_path, "h.input_pipeline.json", json.dumps(page).encode())
+    shown_columns = cells(TOOL.run(Session(path, cache=False), None, {}), "input_operations")
+    assert shown_columns["occurrences"] == [1, 1]
+    assert "self_fraction" not in shown_columns
+    assert "total_fraction" in shown_columns

@@ -204,7 +204,7 @@ def _reason_in(text: str) -> str | None:
 def quoted(text: str | bytes) -> str:
     """A server's text for display: one line, printable, of limited length."""
     if isinstance(text, bytes):
-        text = text[: 4 * _MAX_TEXT].decode("utf-8", "replace")
+        text = text[: 4 * _MAX_TEXT + 1].decode("utf-8", "replace")
     line = re.sub(r"\s+", " ", "".join(c if c.isprintable() else " " for c in text[: 4 * _MAX_TEXT])).strip(
         " ."
     )

@@ -4,7 +4,7 @@ plain reading of a recorded one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from tb_tpuprof.session import Session
 from tb_tpuprof.trace.trace import Trace
 from tests.ingest.hlo_protos import array, computation, instruction, proto
 from tests.plain_protobuf import plain_fields
-from tests.synthetic import PlaneWriter, write_run
+from tests.synthetic import PlaneWriter, Stat, write_run
 
 US = 10**6
 (RECORDED,) = (Path(__file__).resolve().parents[2] / "demo_logs/jax_train/plugins/profile").iterdir()
@@ -44,22 +44,29 @@ RUN = [
 ]
 
 
-def tpu_trace(folder: Path, runs: list[tuple[int, list[tuple[str, int, int]]]], has_modules: bool) -> Trace:
+def tpu_trace(
+    folder: Path,
+    runs: list[tuple[int, list[tuple[str, int, int]]]],
+    has_modules: bool | Collection[int],
+    stats: dict[str, Stat] | None = None,
+) -> Trace:
     """Runs (start in µs, operations) on two cores, the second 3 µs later; with the span of the copy on the
-    line of asynchronous operations.
+    line of asynchronous operations. `has_modules`: whether the trace has the spans of the program, or of
+    which runs; `stats`: of all events.
     """
+    modules = range(len(runs) if has_modules is True else 0) if isinstance(has_modules, bool) else has_modules
     space = xspace_class()()
     for core in range(2):
         plane = PlaneWriter(space, f"/device:TPU:{core}")
         lines = [plane.line(name, i, 0) for i, name in enumerate(("XLA Modules", "XLA Ops", "Async XLA Ops"))]
         for symbol, (name, *_) in enumerate(RUN, 1):
             plane.metadata(f"%{name} = x()", {"program_id": 7, "symbol_id": symbol}, name)
-        for start, ops in runs:
+        for number, (start, ops) in enumerate(runs):
             begin = start + 3 * core
-            if has_modules:
-                plane.event(lines[0], "jit_f(7)", begin * US, 30 * US)
+            if number in modules:
+                plane.event(lines[0], "jit_f(7)", begin * US, 30 * US, stats)
             for name, at, length in ops:
-                plane.event(lines[1], f"%{name} = x()", (begin + at) * US, length * US)
+                plane.event(lines[1], f"%{name} = x()", (begin + at) * US, length * US, stats)
             plane.event(lines[2], "%copy-done.3 = x()", begin * US, 9 * US, {"hlo_op": "copy-done.3"})
     PlaneWriter(space, "/host:metadata").metadata(
         "jit_f(7)", {"Hlo Proto": proto([computation(1, "f", MAIN, 8)])}
@@ -112,6 +119,37 @@ def test_what_a_run_lacks_is_not_taken_from_another(tmp_path: Path) -> None:
     found = dependencies(trace, at(trace, "dot.5", 0, 1), 50)
     assert told(trace, found) == ([("copy-done.3", 109)], [("all-reduce.9", 119)])
     assert (found.n_producers, found.n_consumers) == (1, 1)
+
+
+def test_runs_of_one_step_are_apart(tmp_path: Path) -> None:
+    """Three runs in a step: what the second one lacks is not taken from the others, nor is the third's."""
+    cut = [op for op in RUN if op[0] not in ("fusion.4", "all-reduce.9")]
+    runs = [(0, RUN), (40, cut), (80, RUN)]
+    trace = tpu_trace(tmp_path / "run", runs, True, {"group_id": 5})
+    for core in (0, 1):
+        found = told(trace, dependencies(trace, at(trace, "dot.5", core, 1), 50))
+        assert found == ([("copy-done.3", 49 + 3 * core)], [("add.8", 56 + 3 * core)])
+    without = tpu_trace(tmp_path / "without", runs, False, {"group_id": 5})
+    assert told(without, dependencies(without, at(without, "dot.5", 0, 1), 50)) == (
+        [("fusion.4", 2), ("copy-done.3", 49)],
+        [("add.8", 56), ("all-reduce.9", 99)],
+    )
+
+
+def test_operations_outside_of_all_runs_are_those_of_any(tmp_path: Path) -> None:
+    """The trace has the span of the second run alone; the first one's operations lie before it, the third's
+    behind it.
+    """
+    cut = [op for op in RUN if op[0] not in ("fusion.4", "add.8")]
+    trace = tpu_trace(tmp_path / "run", [(0, RUN), (40, cut), (80, RUN)], {1}, {"group_id": 5})
+    assert told(trace, dependencies(trace, at(trace, "dot.5", 0, 1), 50)) == (
+        [("fusion.4", 2), ("copy-done.3", 49)],
+        [("all-reduce.9", 59), ("add.8", 96)],
+    )
+    assert told(trace, dependencies(trace, at(trace, "dot.5", 0, 2), 50)) == (
+        [("fusion.4", 82), ("copy-done.3", 89)],
+        [("add.8", 96), ("all-reduce.9", 99)],
+    )
 
 
 def test_the_nearest_stay_when_there_are_too_many(tmp_path: Path) -> None:

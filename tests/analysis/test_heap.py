@@ -71,6 +71,24 @@ def test_functions_count_each_stack_once() -> None:
     ]
 
 
+def test_of_functions_of_one_size_the_one_that_allocated_it_comes_first() -> None:
+    assert function_rows(
+        heap_of(Sample((LOAD,), 1, 0), Sample((STEP, LOAD), 2, 50), Sample((MAIN,), 1, 9))
+    ) == [
+        ("train_step", 2, 50, 50),
+        ("load", 3, 50, 0),
+        ("main", 1, 9, 9),
+    ]
+
+
+@pytest.mark.parametrize(("n", "more"), [(40, ""), (41, " < … 1 more"), (1500, " < … 1,460 more")])
+def test_long_stacks_are_cut_as_texts(n: int, more: str) -> None:
+    frames = [(f"f{i}", "/app/a.py", i + 1) for i in range(n)]
+    heap = Heap("", *(np.zeros(1, np.int64),) * 5, ("",), ("",), stacks_of([list(range(n))], frames))
+    shown = " < ".join(f"f{i} /app/a.py:{i + 1}" for i in range(40))
+    assert stack_text(heap.stacks, 0) == shown + more
+
+
 def test_functions_of_one_name_in_two_files_are_two() -> None:
     other: Frame = ("load", "/app/other.py", 7)
     heap = heap_of(Sample((LOAD,), 1, 5), Sample((other,), 2, 9))

@@ -51,6 +51,13 @@ def test_without_others_that_send_none_is_late() -> None:
     assert late_sender(one) is None
 
 
+def test_one_of_two_hosts_may_be_late() -> None:
+    two = replace(
+        pod((0, 500, 1), (2, 3, 1), (3, 5, 1)), hosts=("h0", "h1"), host_of=np.repeat([0, 1], [2, 4])
+    )
+    assert late_sender(two) == LateSender(0, 500 * US, 4 * US, 0)
+
+
 def test_its_longest_delay_is_among_its_own_channels() -> None:
     """Another host's single delay may be longer."""
     late = late_sender(pod((0, 200, 1), (1, 0, 9), (2, 90, 1), (3, 95, 1), (4, 0, 1)))

@@ -236,6 +236,48 @@ def test_a_generation_is_found_by_the_names_that_traces_use(device: str, name: s
     assert (generation.name, generation.link_bytes_per_s) == (name, gigabytes * 1e9)
 
 
+@pytest.mark.parametrize(
+    ("device", "chips"),
+    [
+        ("TPU v2", [4, 16, 32, 64, 128, 256]),
+        ("TPU v3", [4, 16, 32, 64, 128, 256, 512, 1024]),
+        ("TPU v5e", [1, 4, 8, 16, 32, 64, 128, 256]),
+        ("TPU v6e", [1, 4, 8, 16, 32, 64, 128, 256]),
+    ],
+)
+def test_flat_slices_have_so_many_chips(device: str, chips: list[int]) -> None:
+    generation = generation_of(device)
+    assert generation
+    assert generation.sizes_with(1) == chips
+    assert all(z == 1 and (x == y or y == 2 * x) for x, y, z in generation.shapes)
+
+
+@pytest.mark.parametrize("device", ["TPU v4", "TPU v5p", "TPU7x"])
+def test_slices_of_cubes_are_all_that_fit(device: str) -> None:
+    """By trying every shape up to 9,216 chips; of one number of chips the one most like a cube comes first."""
+    generation = generation_of(device)
+    assert generation
+    sides = range(4, 577, 4)
+    cubes = {(a, b, c) for a in sides for b in sides if a <= b for c in sides if b <= c and a * b * c <= 9216}
+    below = {(2, 2, 1), (2, 2, 2), (2, 2, 4), (2, 4, 4)}
+    assert set(generation.shapes) == cubes | below
+    assert len(generation.shapes) == len(cubes) + 4
+    assert next(generation.shapes_of(4096)) == (16, 16, 16)
+    assert next(generation.shapes_of(512)) == (8, 8, 8)
+
+
+def test_chips_without_numbers_among_others_are_placed_by_order() -> None:
+    """Of four hosts with four chips each, one does not number them."""
+    hosts = blocks((4, 4, 1), (2, 2, 1))
+    whole = pod("TPU v5e", hosts)
+    cores = tuple(replace(core, chip_id=-1) if i >= 12 else core for i, core in enumerate(whole.cores))
+    cores = tuple(replace(core, chip=i % 4) for i, core in enumerate(cores))
+    result = topology(replace(whole, cores=cores))
+    assert isinstance(result, Topology)
+    assert result.placed_by == PlacedBy.ORDER
+    assert topology(whole).placed_by == PlacedBy.NUMBERS  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize("device", ["TPU v4 lite", "TPU v4i", "TPU v6", "TPU", "TPU v42", "NVIDIA H100"])
 def test_other_devices_have_no_known_slices(device: str) -> None:
     assert generation_of(device) is None

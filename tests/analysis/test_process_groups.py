@@ -104,6 +104,23 @@ def test_sums_of_hosts(tmp_path: Path) -> None:
     assert sum(group.n_collectives for group in sum_process_groups([first, second]) if group.name == "0") == 2
 
 
+def test_what_one_host_does_not_know_of_a_group_another_may() -> None:
+    """Sizes, names and back ends of three hosts; groups of other ranks are others."""
+    parts = (
+        (ProcessGroup("1", size=3, ranks=(0, 1, 2), n_collectives=2, time_ps=7), ProcessGroup("2")),
+        (ProcessGroup("1", "tp", ranks=(0, 1, 2), n_collectives=1, time_ps=20), ProcessGroup("2", size=2)),
+        (
+            ProcessGroup("1", "x", "nccl", 2, (0, 1, 2), 4, 100),
+            ProcessGroup("1", "other", ranks=(3,), time_ps=5),
+        ),
+    )
+    assert sum_process_groups(parts) == (
+        ProcessGroup("1", "tp", "nccl", 3, (0, 1, 2), 7, 127),
+        ProcessGroup("1", "other", "", -1, (3,), 0, 5),
+        ProcessGroup("2", "", "", 2, (), 0, 0),
+    )
+
+
 def test_hostile_lists(tmp_path: Path) -> None:
     many = [{"pg_name": "x" * 1000, "pg_size": 2**40, "ranks": list(range(3))}] * 5000
     groups = process_groups(rank(tmp_path, listed=many))

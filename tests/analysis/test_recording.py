@@ -76,6 +76,14 @@ def test_the_first_plane_that_states_it_counts() -> None:
     )
 
 
+@pytest.mark.parametrize("letter", ["x", "é", "が", "😀"])
+def test_long_texts_say_that_they_are_cut(letter: str) -> None:
+    for n, cut in ((200, ""), (201, "…"), (1000, "…")):
+        found = recorded(field(5, 1) + setting(b"k", field(1, (letter * n).encode())))
+        assert found is not None
+        assert found.settings == (("k", letter * 200 + cut),)
+
+
 def test_hostile_messages_are_bounded() -> None:
     long = field(5, 1) + setting(b"k" * 300, field(1, b"\xff" * 5000))
     found = recorded(long)

@@ -144,6 +144,58 @@ def test_bounds(extra: int) -> None:
     assert value_of(field(2, data))[1].endswith("ff …" if extra else "ff ff")
 
 
+@pytest.mark.parametrize("letter", ["x", "é", "が", "😀"])
+@pytest.mark.parametrize("before", ["", "a", "ab", "abc"])
+@pytest.mark.parametrize("n", [MAX_TEXT, MAX_TEXT + 1, 5 * MAX_TEXT])
+def test_text_is_cut_between_letters(letter: str, before: str, n: int) -> None:
+    """Of any number of bytes."""
+    text = before + letter * (n - len(before))
+    cut = "…" if n > MAX_TEXT else ""
+    assert value_of(field(2, text)) == ("text", f'"{text[:MAX_TEXT]}{cut}"')
+    assert value_of(field(9, text)) == ("argument", f"{text[:MAX_TEXT]}{cut}")
+
+
+def test_text_that_ends_within_a_letter_is_bytes() -> None:
+    assert value_of(field(2, "aé".encode()[:-1]))[1] == "2 bytes: 61 c3"
+    assert value_of(field(2, b"x" * 2000 + b"\xff"))[1].startswith('"xxx')  # as far as it is read
+    assert value_of(field(2, b"\xff" + b"x" * 2000))[1].startswith("2,001 bytes: ff 78")
+
+
+@pytest.mark.parametrize(("text", "is_text"), [("a\n\tb\r", True), ("a\x00", False), ("a\u200b", False)])
+def test_lines_are_text_and_control_characters_are_not(text: str, is_text: bool) -> None:
+    assert value_of(field(2, text))[1].startswith('"') is is_text
+
+
+@pytest.mark.parametrize(
+    ("number", "name"),
+    [
+        (3, "int32"),
+        (4, "uint8"),
+        (5, "int16"),
+        (6, "int8"),
+        (9, "int64"),
+        (17, "uint16"),
+        (22, "uint32"),
+        (23, "uint64"),
+    ],
+)
+@pytest.mark.parametrize("of", [7, 10, 11])
+def test_whole_numbers_of_each_type(number: int, name: str, of: int) -> None:
+    """In `int_val`, `int64_val` or `bool_val`."""
+    packed = varint(1) + varint(5)
+    found = value_of(field(8, tensor(number, shape(2)) + field(of, packed)))
+    assert found[1] == f"{name}[2] = 1, 5"
+    size = {4: 1, 6: 1, 5: 2, 17: 2, 9: 8, 23: 8}.get(number, 4)
+    content = (1).to_bytes(size, "little") + (5).to_bytes(size, "little")
+    assert value_of(field(8, tensor(number, shape(2), f4=content)))[1] == f"{name}[2] = 1, 5"
+
+
+@pytest.mark.parametrize("number", [1, 2, 7, 8])
+def test_whole_numbers_of_other_types_are_left_out(number: int) -> None:
+    found = value_of(field(8, tensor(number, shape(1), f7=varint(1))))[1]
+    assert found == f"{type_name(number)}[1]"
+
+
 def test_many_attributes_and_inputs_are_counted() -> None:
     many = node("Op") + b"".join(attribute(f"a{i:03}", field(3, i)) for i in range(MAX_ATTRIBUTES + 1))
     found = details(many + b"".join(field(3, f"n{i}") for i in range(MAX_INPUTS + 1)))

@@ -111,8 +111,11 @@ def test_profiles_of_other_things_are_named() -> None:
         read_pprof(pprof([Sample((STEP,), 1, 1)], (("samples", "count"), ("cpu", "nanoseconds"))), "x.pprof")
     with pytest.raises(NotATrace, match="a pprof profile of nothing"):
         read_pprof(b"", "x.pprof")
-    with pytest.raises(TraceFormatError, match="is damaged"):
+    with pytest.raises(TraceFormatError, match="is damaged") as caught:
         read_pprof(b"\x0a\xff", "x.pprof")
+    assert caught.value.offset == -1
+    with pytest.raises(NotATrace, match=r"is a pprof profile of c{100}, not of memory"):
+        read_pprof(pprof([Sample((STEP,), 1, 1)], (("c" * 101, "nanoseconds"),)), "x.pprof")
 
 
 def test_hostile_profiles(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -317,8 +320,19 @@ def test_large_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(snapshot_module, "MAX_BYTES", size)
     assert len(read_heap(str(path)).stack) == 4
     monkeypatch.setattr(snapshot_module, "MAX_BYTES", size - 1)
-    with pytest.raises(TraceFormatError, match=f"has {size:,} bytes, more than the {size - 1:,}"):
+    with pytest.raises(TraceFormatError, match=f"has {size:,} bytes, more than the {size - 1:,}") as caught:
         read_heap(str(path))
+    assert caught.value.offset == -1
+    monkeypatch.setattr(snapshot_module, "MAX_BYTES", 2**30)
+    monkeypatch.setattr(snapshot_module, "machine_memory", lambda: 16 * size)
+    assert len(read_heap(str(path)).stack) == 4
+    monkeypatch.setattr(snapshot_module, "machine_memory", lambda: 16 * size - 1)
+    with pytest.raises(TraceFormatError, match=f"more than the {size - 1:,} that can be read"):
+        read_heap(str(path))
+    path.write_bytes(b"")
+    with pytest.raises(TraceFormatError, match="is empty") as caught:
+        read_heap(str(path))
+    assert caught.value.offset == 0
 
 
 def test_an_unreadable_snapshot_leaves_the_others(tmp_path: Path) -> None:

@@ -175,6 +175,39 @@ def test_sizes_of_kernels_have_three_numbers_at_most() -> None:
     assert page.tables["kernels"]["grid"] == ["5", "", "8 × 9 × 10"]
 
 
+def test_each_field_of_operations_in_protobufs() -> None:
+    of_input = [
+        written(
+            (1, name), (7, f"kind {name}"), (2, n), (3, 1.5 * n), (4, 10.0 * n), (5, 0.5 * n), (6, 5.0 * n)
+        )
+        for name, n in (("a", 2), ("b", 3), ("c", 5))
+    ]
+    found = rows(read("input_pipeline", written(*((6, one) for one in of_input))), "input_operations")
+    assert [tuple(row.values()) for row in found] == [
+        (
+            name,
+            f"kind {name}",
+            n,
+            1.5 * n * MS,
+            pytest.approx(0.1 * n),
+            0.5 * n * MS,
+            pytest.approx(0.05 * n),
+        )
+        for name, n in (("a", 2), ("b", 3), ("c", 5))
+    ]
+    top = [written((1, "op"), (2, "type"), (3, 0.5), (4, 0.75), (5, 2.0)), written((1, "other"))]
+    found = rows(read("overview_page", written((3, written(*((4, one) for one in top))))), "top_operations")
+    assert tuple(found[0].values()) == ("op", "type", 0.5, 0.75, 2e9)
+    assert tuple(found[1].values())[:4] == ("other", "", 0, 0)
+
+
+def test_texts_are_cut_at_4_096_bytes() -> None:
+    long = "\N{MUSICAL SYMBOL G CLEF}" * 1500  # of 4 bytes each
+    page = read("input_pipeline", written((9, long), (6, written((1, long)))))
+    assert dict(page.facts)["hardware"] == long[:1024]
+    assert rows(page, "input_operations")[0]["operation"] == long[:1024]
+
+
 def test_rates_of_nothing_are_unknown() -> None:
     listed = [written((1, name), (3, 0.5), (5, rate)) for name, rate in (("a", 2.5), ("b", 0.0), ("c", -1.0))]
     page = read("overview_page", written((3, written(*((4, one) for one in listed)))))
@@ -339,12 +372,21 @@ def test_rows_of_another_width_and_facts_of_the_page_are_left_out() -> None:
     assert page.facts == (("device_type", "TPU"),)
     assert page.statements == ("said",)
     assert page_of_tables("overview_page", {"a": 1}) == SavedPage("overview_page")
+    odd = [{"cols": [{"id": "stepnum"}], "rows": rows} for rows in (5, None, {"c": 1})]
+    assert page_of_tables("overview_page", odd).tables == {}
+
+
+def test_a_table_of_one_operation() -> None:
+    table = data_table(["opName", "count", "timeInMs", "selfTimeInPercent"], [["a", 3, 2.5, 0.25]])
+    (row,) = rows(page_of_tables("input_pipeline", [table]), "input_operations")
+    assert (row["operation"], row["occurrences"], row["self_fraction"]) == ("a", 3, 0.25)
 
 
 def test_columns_are_texts_where_one_value_is() -> None:
     made = columns_of([{"a": 1.0, "b": "x"}, {"a": 2.0, "b": "y"}, {"a": 4.0, "b": "z"}], ["a", "b"])
     assert made["a"].tolist() == [1, 2, 4]
     assert made["b"] == ["x", "y", "z"]
+    assert columns_of([{"a": "x"}, {"a": 2.0}, {"a": 4.0}], ["a"])["a"] == ["x", 2.0, 4.0]
 
 
 def test_texts_and_numbers_at_their_limits() -> None:
@@ -388,7 +430,7 @@ def test_pages_of_a_folder_in_order_of_host_and_page(tmp_path: Path, monkeypatch
         ("h.kernel_stats.pb", b"", "is empty", 0),
         ("h.pod_viewer.json", b"\x0a\x00", "is not JSON, as this page is", 0),
         ("h.overview_page.json", b'[{"p": ', "is cut off, damaged or not JSON", -1),
-        ("h.kernel_stats.pb", b"\x0a\x02a\x0a\x05", "is cut off or damaged", 0),
+        ("h.kernel_stats.pb", b"\xff\xff", "is cut off or damaged", 0),
         ("h.kernel_stats.pb", written((1, "ab")) + b"\x0a\x05a", "is cut off or damaged", 4),
     ],
 )
@@ -399,10 +441,20 @@ def test_damaged_pages_say_where(tmp_path: Path, name: str, data: bytes, words: 
         read_page(PageFile("h", page, path))
     assert caught.value.message.startswith(name)
     assert caught.value.remedy.startswith("Copy the file again")
-    if data != b"\x0a\x02a\x0a\x05":
-        assert caught.value.offset == offset
+    assert caught.value.offset == offset
     pages, failures = pages_of(path, ("h",))
     assert (pages, failures) == ([], [caught.value.message])
+
+
+@pytest.mark.parametrize(
+    ("n_more", "words"), [(0, "is cut off or damaged"), (1, "has more than 64 MiB, which no page has")]
+)
+def test_pages_of_64_mib_are_read(monkeypatch: pytest.MonkeyPatch, n_more: int, words: str) -> None:
+    content = np.zeros(64 * 2**20 + n_more, np.uint8)
+    monkeypatch.setattr("tb_tpuprof.ingest.pages.reading.read_file", lambda _path: (content, None))
+    with pytest.raises(TraceFormatError, match=words) as caught:
+        read_page(PageFile("h", "kernel_stats", "h.kernel_stats.pb"))
+    assert caught.value.offset == (-1 if n_more else 0)
 
 
 def test_json_in_a_protobuf_s_name_and_the_other_way_round(tmp_path: Path) -> None:

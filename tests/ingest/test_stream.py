@@ -236,6 +236,9 @@ def test_a_file_without_its_end_says_how_much_was_read(tmp_path: Path) -> None:
         f"before it, {share} of the file, were read. Numbers may be too low."
     )
     assert notices(path) == [text]
+    empty = stream(THREE[0], b"", THREE[1], b"", THREE[2])  # a record without bytes is no piece
+    path.write_bytes(bytes(empty.out[: empty.begins[5] + 60]))
+    assert "2 whole pieces before it" in notices(path)[0]
     path.write_bytes(bytes(file.out[: file.begins[2] + 9]))
     assert "1 whole piece before it" in notices(path)[0]
     path.write_bytes(file.closed())

@@ -255,9 +255,8 @@ def test_bound_events_of_converted_traces(writer: Writer, tmp_path: Path) -> Non
     kinds = (("a", 2, 9), ("b", 3, 9), ("c", 1, 9), ("d", 0, 9), ("e", 2, 8), ("f", 1, 8))
     for i, (name, direction, number) in enumerate(kinds):
         event = writer.slice(100 * i, 100 * i + 50, name, 1 + i)
-        event.legacy_event.bind_id = number
-        if direction:
-            event.legacy_event.flow_direction = direction
+        fields = {"bind_id": number, **({"flow_direction": direction} if direction else {})}
+        event.legacy_event.MergeFrom(pb.TrackEvent.LegacyEvent(**fields))
     assert arrows(writer.opened(tmp_path)) == [("a", "b"), ("b", "c"), ("e", "f")]
 
 
@@ -349,7 +348,7 @@ def test_names_phases_and_durations_of_converted_events(writer: Writer, tmp_path
     for i, (own, number) in enumerate((("", 0), ("", 2), ("written", 0))):
         legacy(writer, 1000 * i, "X", own, name_iid=1, duration_us=3 + i)
         if number:
-            writer.trace.packet[-1].track_event.name_iid = number
+            writer.trace.packet[-1].track_event.MergeFrom(pb.TrackEvent(name_iid=number))
     legacy(writer, 9_000, "\x80", "beyond", duration_us=4)
     legacy(writer, 9_500, "X", "endless", duration_us=2**50)
     legacy(writer, 9_600, "X", "backward", duration_us=-5)
@@ -372,8 +371,8 @@ def test_names_of_tracks(writer: Writer, tmp_path: Path) -> None:
     thread = writer.packet().track_descriptor
     thread.uuid, thread.parent_uuid, thread.name = 11, 10, "name"
     thread.thread.pid, thread.thread.tid, thread.thread.thread_name = 7, 71, "thread name"
-    static = writer.packet().track_descriptor
-    static.uuid, static.parent_uuid, static.static_name = 12, 10, "static"
+    static = pb.TrackDescriptor(uuid=12, parent_uuid=10, static_name="static")
+    writer.packet().track_descriptor.MergeFrom(static)
     for uuid, parent in ((13, 12), (14, 13), (15, 10)):
         below = writer.packet().track_descriptor
         below.uuid, below.parent_uuid = uuid, parent

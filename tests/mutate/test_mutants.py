@@ -145,10 +145,10 @@ def test_modules_outside_the_default_parts_are_mutated_when_named() -> None:
 def test_files_of_tests_are_chosen_by_their_beginning() -> None:
     tree = Belonging(ROOT)
     assert chosen_tests(tree, []) == tree.tests
-    found = chosen_tests(tree, ["ingest/test_heap", "plain/test_comm."])
+    found = chosen_tests(tree, ["ingest/test_heap_f", "plain/test_comm."])
     assert found == ["tests/ingest/test_heap_files.py", "tests/plain/test_comm.py"]
     with pytest.raises(SystemExit, match=r"No file of tests begins with nowhere\."):
-        chosen_tests(tree, ["ingest/test_heap", "nowhere"])
+        chosen_tests(tree, ["ingest/test_heap_f", "nowhere"])
 
 
 def test_tests_belong_by_import_and_by_name() -> None:

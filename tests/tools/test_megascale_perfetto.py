@@ -15,6 +15,7 @@ import pytest
 
 from tb_tpuprof.errors import TooLarge
 from tb_tpuprof.session import Session
+from tb_tpuprof.tools.clocks import Clocks
 from tb_tpuprof.tools.megascale_stats import perfetto
 from tb_tpuprof.tools.megascale_stats.queries import QUERIES
 from tb_tpuprof.tools.megascale_stats.view import TOOL
@@ -95,6 +96,23 @@ def test_outstanding_transfers_are_counted_per_core(events: list[Event]) -> None
     assert counted["synthetic-0 TPU:1"] == [(0, 1), (10, 2), (200, 1), (300, 0)]
     assert counted["synthetic-1 TPU:0"] == [(1000, 1), (1800, 0)]
     assert counted["synthetic-2 TPU:2"] == [(50, 1), (95, 0), (95, 1), (100, 0)]
+
+
+def test_hosts_are_moved_to_one_clock(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By 5 and 2 µs; the host whose clock is behind begins at 0."""
+    monkeypatch.setattr(perfetto, "clocks_of", lambda *_: Clocks((3_000, -2_000, 0)))
+    _, parts = TOOL.file(session, None, {}, "perfetto")
+    moved = json.loads(gzip.decompress(b"".join(parts)))["traceEvents"]
+    cores = names_of(moved, "process_name")
+    begins = {cores[event["pid"], 0]: event["ts"] for event in reversed(moved) if event["ph"] == "X"}
+    assert begins == {
+        "synthetic-0 TPU:0": 5,
+        "synthetic-0 TPU:1": 5,
+        "synthetic-1 TPU:0": 1000,
+        "synthetic-2 TPU:0": 2,
+        "synthetic-2 TPU:1": 2,
+        "synthetic-2 TPU:2": 52,
+    }
 
 
 def test_too_many_transfers_are_refused_with_a_remedy(

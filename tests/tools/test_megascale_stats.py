@@ -276,6 +276,7 @@ def test_a_host_that_transfers_nothing_has_no_costliest_rendezvous(tmp_path: Pat
     assert (rows["host"], rows["worst"], rows["count"]) == (["a", "b"], ["all-reduce.1", None], [1, 0])
     assert rows["stall_fraction"][0] == pytest.approx(60 / 340)
     assert np.isnan(float(str(rows["stall_fraction"][1])))
+    assert rows["send_ps"][1] == 0
     # Its cores make no transfers, so they do not dilute the share.
     assert page.scalars["stall_fraction"].value == pytest.approx(60 / 340)
 
@@ -307,3 +308,40 @@ def test_operations_without_a_program_are_counted_beside_the_others(tmp_path: Pa
     assert [notice.message for notice in page.diagnostics if notice.severity == "warning"] == [
         "Transfers by 4 operations are left out: the trace lacks the programs that name them."
     ]
+
+
+def test_transfers_of_unknown_size_are_counted(session: Session, page: Payload) -> None:
+    assert page.scalars["network_bytes"].note == "1 rendezvous is of unknown size"
+    assert TOOL.run(session, ("synthetic-0",), {}).scalars["network_bytes"].note == ""
+
+
+def shown(folder: Path, **hosts: bytes) -> Payload:
+    return TOOL.run(Session(str(write_run(folder / "run", hosts)), cache=False), None, {})
+
+
+def test_a_host_of_one_core_needs_no_sum_over_cores(tmp_path: Path) -> None:
+    page = shown(tmp_path, a=dcn_host(ALL, [ALONE]))
+    assert page.verdict
+    assert page.verdict.details[1].startswith(
+        "To send 5.72 MiB within its slack of 280 µs, a core needs 21.4 GB/s."
+    )
+    needed = page.scalars["required_bytes_per_s"]  # of the only rendezvous
+    assert (needed.value, needed.note) == (pytest.approx(6e6 / 280e-6), "per host, all-reduce.1")
+
+
+def test_a_host_is_compared_with_the_median_of_the_others(tmp_path: Path) -> None:
+    """Stalled for 400, 100, 10 and 10 µs; send, send-done and recv take 1 µs each."""
+    hosts = {}
+    for name, stall in (("a", 400), ("b", 100), ("c", 10), ("d", 10)):
+        runs = f"send.1:0-1 send-done.1:1-2 recv.1:2-3 fusion:3-500 recv-done.1:500-{500 + stall - 3}"
+        hosts[name] = dcn_host(ALL, [runs])
+    page = shown(tmp_path, **hosts)
+    assert page.verdict
+    assert page.verdict.details[-1] == (
+        "`a` is stalled longest: 400 µs per core, the median of the others is 10.0 µs."
+    )
+
+
+def test_events_without_messages_on_one_host_are_said(tmp_path: Path) -> None:
+    page = shown(tmp_path, a=dcn_host(ALL, [ALONE]), b=tpu_xspace(TpuJob()))
+    assert any("but no message with its slices and size" in one.message for one in page.diagnostics)

@@ -78,14 +78,14 @@ def test_the_overview_page_of_a_tpu(tmp_path: Path) -> None:
 
 def test_a_run_that_waits_little_is_good(tmp_path: Path) -> None:
     """From a fifth of the step on, waiting for input is named as the problem."""
-    for waiting, level in ((19.9, "good"), (20.0, "warn")):
+    for waiting, level, category in ((19.9, "good", ""), (20.0, "warn", "input")):
         page = written(
             (4, written((1, "x.PerGenericStepDetails"), (2, written((6, 100 - waiting), (11, waiting)))))
         )
         path = placed(tmp_path, "h.input_pipeline.pb", page)
         payload = TOOL.run(Session(path, cache=False), None, {})
         assert payload.verdict is not None
-        assert payload.verdict.level == level
+        assert (payload.verdict.level, payload.verdict.category) == (level, category)
 
 
 def test_pages_of_several_hosts_are_shown_together(tmp_path: Path) -> None:
@@ -381,3 +381,16 @@ def test_an_operation_above_the_peak_has_no_share_of_it(tmp_path: Path) -> None:
     assert (shares["whole"], shares["below"]) == (0.5, 1.0)
     assert math.isnan(shares["above"])
     assert math.isnan(shares["far"])
+
+
+def test_a_column_of_ones_is_stated(tmp_path: Path) -> None:
+    """A column that no page states, or only with zeros, is left out."""
+    page = json.loads(PAGES["h.input_pipeline.json"])
+    for row in page[1]["rows"]:
+        row["c"][1]["v"] = 1  # occurrences
+        row["c"][5]["v"] = 0  # the share of self time
+    path = placed(tmp_path, "h.input_pipeline.json", json.dumps(page).encode())
+    shown_columns = cells(TOOL.run(Session(path, cache=False), None, {}), "input_operations")
+    assert shown_columns["occurrences"] == [1, 1]
+    assert "self_fraction" not in shown_columns
+    assert "total_fraction" in shown_columns

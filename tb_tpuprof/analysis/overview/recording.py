@@ -92,5 +92,5 @@ def _value(message: bytes) -> str:
 
 
 def _text(content: bytes) -> str:
-    text = content[: 4 * _MAX_TEXT].decode("utf-8", "replace")
+    text = content[: 4 * _MAX_TEXT + 1].decode("utf-8", "replace")  # more than is shown, where it is cut
     return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]}…"

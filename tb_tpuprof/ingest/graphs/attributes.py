@@ -9,6 +9,7 @@ bool_val 11.
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -147,13 +148,15 @@ def _plain(data: bytes) -> str:
 
 def _text(data: bytes) -> str:
     """Text in quotes; other bytes as their number and their beginning in hexadecimal."""
+    is_cut = len(data) > 4 * MAX_TEXT
     try:
-        text = data[: 4 * MAX_TEXT].decode("utf-8")
+        # Where it is cut, the last character may lack its end.
+        text, _ = codecs.utf_8_decode(data[: 4 * MAX_TEXT], "strict", not is_cut)
         is_text = text.isprintable() or all(one.isprintable() or one in "\n\t\r" for one in text)
     except UnicodeDecodeError:
         is_text = False
     if is_text:
-        return f'"{text[:MAX_TEXT]}{"…" if len(text) > MAX_TEXT else ""}"'
+        return f'"{text[:MAX_TEXT]}{"…" if is_cut or len(text) > MAX_TEXT else ""}"'
     return f"{len(data):,} bytes: {data[:MAX_VALUES].hex(' ')}{' …' if len(data) > MAX_VALUES else ''}"
 
 

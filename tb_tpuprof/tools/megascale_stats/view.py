@@ -82,7 +82,7 @@ def _scalars(total: Summary) -> dict[str, Scalar]:
             "n_transfers": int(total.count.sum()),
             "network_bytes": Number(
                 float(total.host_bytes.sum()) / n_cores if is_sized.any() else None,
-                "" if is_sized.all() else f"without {int((~is_sized).sum()):,} rendezvous of unknown size",
+                _unsized(int((~is_sized).sum())),
             ),
             "required_bytes_per_s": Number(
                 float(required[worst]), f"per host, {total.rendezvous[worst].name}"
@@ -91,6 +91,10 @@ def _scalars(total: Summary) -> dict[str, Scalar]:
             else None,
         },
     )
+
+
+def _unsized(n: int) -> str:
+    return f"{n:,} rendezvous {'is' if n == 1 else 'are'} of unknown size" if n else ""
 
 
 def _longest(parts: list[DcnHost], total: Summary) -> dict[str, str]:

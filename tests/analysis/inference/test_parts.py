@@ -141,6 +141,19 @@ def test_work_that_starts_as_a_request_ends_is_not_its_own() -> None:
     assert work(trace).owner.tolist() == [0, -1, 1]
 
 
+def test_work_that_runs_during_a_later_request_stays_its_own() -> None:
+    """The kernels of the first and of the second request run while the third one does."""
+    host = [event("predict", start, 10, _r=1, step_num=i) for i, start in enumerate((0, 20, 40))]
+    host += [
+        event("cudaLaunchKernel", start + 2, 1, correlation_id=i) for i, start in enumerate((0, 20, 40), 1)
+    ]
+    host.sort(key=lambda one: (one.start_ps, -one.duration_ps))
+    trace = gpu(
+        host, stream=[event("k", start, 2, correlation_id=i) for i, start in enumerate((41, 44, 47), 1)]
+    )
+    assert work(trace).owner.tolist() == [0, 1, 2]
+
+
 def test_waiting_for_work_of_nobody_known_is_waiting_not_a_queue() -> None:
     lines = {
         f"t{i}": [event("predict", 5 * i, 60), event("np.asarray(jax.Array)", 5 * i + 10, 50)]

@@ -24,6 +24,7 @@ def test_shapes_copied_to_the_device_or_else_the_longest_program() -> None:
     ]
     lines = {"main": [event("predict", 100 * i, 60) for i in range(5)], "pool": copies}
     modules = [event("jit_f(1)", 310, 5), event("jit_g(2)", 320, 9), event("jit_f(1)", 330, 3)]
+    modules = [event("jit_h(3)", start, 20) for start in (20, 120, 220)] + modules  # copies count first
     trace = build([DrawnPlane("/host:CPU", lines), DrawnPlane("/device:TPU:0", {"XLA Modules": modules})])
     both = "f32[8,4], s32[8]"
     assert patterns(host_inference(trace)) == [both, both, "f32[1,4]", "jit_g(2)", None]
@@ -130,8 +131,23 @@ def test_a_size_that_saves_less_than_a_tenth_is_not_named() -> None:
     assert padding_of(batches((8, 10), *[(0, 1)] * 19)).better_size == -1  # type: ignore[union-attr]
 
 
+def test_of_sizes_that_save_as_much_the_smallest_is_named() -> None:
+    """Allowing 2 saves 1 × 2 slots, 3 saves 2 × 1, 5 saves 1 × 1; batches of unknown sizes do not count."""
+    found = padding_of(batches((2, 4), (3, 4), (5, 6), (-1, 8), (9, 8)))
+    assert found is not None
+    assert (found.n_slots, found.n_padding, found.better_size) == (14, 4, 2)
+
+
+def test_a_host_without_requests_has_no_span() -> None:
+    modules = {"XLA Modules": [event("jit_f(1)", 20, 30)]}
+    lines = {"main": [event("train", 0, 60)]}
+    found = host_inference(build([DrawnPlane("/host:CPU", lines), DrawnPlane("/device:TPU:0", modules)]))
+    assert (len(found), found.span_ps, found.busy_ps, found.unassigned_ps) == (0, 0, 0, 0)
+
+
 def test_padding_is_unknown_without_sizes_and_none_without_padding() -> None:
     assert padding_of(batches((-1, 8), (3, -1), (9, 8))) is None
     found = padding_of(batches((4, 4), (8, 8)))
     assert found is not None
     assert (found.fraction, found.better_size) == (0.0, -1)
+    assert (found.worst_size, found.worst_padded, found.worst_share) == (-1, -1, 0.0)

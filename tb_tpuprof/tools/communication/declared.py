@@ -204,8 +204,7 @@ SCALARS = (
         "Step if fully hidden",
         "ps",
         "The shortest that a step can get by hiding all communication behind compute: waiting for others "
-        "stays, and only compute that hides nothing yet can hide more. On a CPU, where waiting is unknown, "
-        "no step is shorter than the compute of its busiest device",
+        "stays, and only compute that hides nothing yet can hide more",
         formula="step time − min(exposed − waiting, compute − hidden)",
     ),
     ScalarSpec(

@@ -23,13 +23,13 @@ _SAME = (
 
 def operations_agree(pages: Pages) -> Iterator[Violation]:
     """An operation has the same numbers on the pages of HLO statistics, roofline and op profile."""
-    found = {
-        page: _by_op(pages[page].tables["ops"]) for page in ("hlo_stats", "roofline_model") if page in pages
-    }
-    if len(found) == 2:
-        yield from _compared(found["hlo_stats"], found["roofline_model"])
-    if "op_profile" in pages and "hlo_stats" in pages:
-        yield from _in_the_tree(pages["op_profile"].tables["nodes"], found["hlo_stats"])
+    found = [
+        _by_op(pages[page].tables["ops"]) if page in pages and "ops" in pages[page].tables else {}
+        for page in ("hlo_stats", "roofline_model")
+    ]
+    yield from _compared(*found)
+    if "op_profile" in pages:
+        yield from _in_the_tree(pages["op_profile"].tables["nodes"], found[0])
     yield from _rates(pages)
 
 
@@ -42,7 +42,7 @@ def _by_op(table: Table) -> Rows:
         column.name: texts_of(column) if column.strings is not None else numbers_of(column).tolist()
         for column in table.columns
     }
-    keys = list(zip(columns["program"], columns["op"], strict=True))
+    keys = list(zip(columns.get("program", ()), columns["op"], strict=False))
     count: dict[tuple[str, str], int] = {}
     for key in keys:
         count[key] = count.get(key, 0) + 1

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tb_tpuprof.tools.payload import Payload, Table
-from tests.consistency.pages import EQUAL, Pages, Violation, numbers_of, texts_of
+from tests.consistency.pages import EQUAL, Pages, Violation, column_of, numbers_of, texts_of
 
 _SAME = (
     "n_occurrences",
@@ -95,6 +95,7 @@ def _rates(pages: Pages) -> Iterator[Violation]:
         yield from _tree_sums(profile)
     if roofline is not None and profile is not None:
         yield from _same_work(roofline, profile)
+        yield from _same_rates(pages.get("overview_page"), roofline, profile)
 
 
 def _tree_sums(profile: Payload) -> Iterator[Violation]:
@@ -123,3 +124,33 @@ def _same_work(roofline: Payload, profile: Payload) -> Iterator[Violation]:
         a, b = float(root[name][0]), float(whole[name][0])
         if (a == a or b == b) and not abs(a - b) <= EQUAL * max(a, b):
             yield Violation("operations agree", "op_profile, roofline_model", f"{name} are {a:g} and {b:g}")
+
+
+def _same_rates(overview: Payload | None, roofline: Payload, profile: Payload) -> Iterator[Violation]:
+    """The same work over the time with idle (overview, roofline) and without it (op profile)."""
+    whole = float(numbers_of(column_of(roofline.tables["programs"], "total_time_ps"))[0])
+    busy = _number(profile, "busy_ps")
+    pairs = [
+        (
+            "roofline efficiency",
+            _number(overview, "roofline_fraction"),
+            _number(roofline, "efficiency_fraction"),
+        ),
+        (
+            "FLOPs",
+            _number(roofline, "flop_rate_flops_per_s") * whole,
+            _number(profile, "flop_rate_flops_per_s") * busy,
+        ),
+    ]
+    for ours, theirs in (("flops_fraction", "flops_fraction"), ("hbm_bandwidth_fraction", "hbm_fraction")):
+        pairs.append((ours, _number(overview, ours) * whole, _number(profile, theirs) * busy))
+    for name, a, b in pairs:
+        if abs(a - b) > EQUAL * max(abs(a), abs(b)):
+            text = f"{name} of the whole is {a:g} and {b:g}"
+            yield Violation("operations agree", "overview_page, roofline_model, op_profile", text)
+
+
+def _number(page: Payload | None, name: str) -> float:
+    """A scalar's number, NaN if the page does not show it."""
+    scalar = page.scalars.get(name) if page is not None else None
+    return np.nan if scalar is None or scalar.value is None else float(scalar.value)

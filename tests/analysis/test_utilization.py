@@ -173,6 +173,21 @@ def test_hosts_add_up_by_their_time() -> None:
     assert sum_utilization([one, two]).flops_fraction == pytest.approx(one.flops_fraction)
 
 
+def test_hosts_without_a_known_device_have_the_peaks_of_the_others() -> None:
+    """The work of three hosts, of which the second does not name its device, over the peak of all of them."""
+    parts = [
+        Utilization(device_ps=10, flops=30.0, hbm_bytes=5.0, max_flops=100.0, max_bytes=50.0),
+        Utilization(device_ps=20, flops=70.0, hbm_bytes=1.0),
+        Utilization(device_ps=40, flops=11.0, hbm_bytes=2.0, max_flops=400.0, max_bytes=200.0),
+        Utilization(),
+    ]
+    total = sum_utilization(parts)
+    assert (total.max_flops, total.max_bytes) == (700.0, 350.0)
+    assert total.flops_fraction == pytest.approx(111 / 700)
+    assert total.bandwidth_fraction == pytest.approx(8 / 350)
+    assert sum_utilization([parts[1], parts[1]]).flops_fraction is None
+
+
 def test_planted_shares_of_a_gpu_come_back_out() -> None:
     found = steps(native(gpu_xspace(GpuJob(parts=MIXED, n_gpus=2))))
     planted = {"device_compute": 0.6, "input": 0.2, "output": 0.03, "device_collectives": 0.05}

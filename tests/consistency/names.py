@@ -34,7 +34,7 @@ def _hosts(pages: Pages) -> Iterator[tuple[str, str]]:
     environment = overview.tables["environment"]
     row = row_of(environment, "name", "Hosts")
     told = texts_of(column_of(environment, "value"))[row]
-    if told not in (str(len(overview.hosts)), overview.hosts[0]):
+    if row >= 0 and told not in (str(len(overview.hosts)), overview.hosts[0]):
         yield "overview_page", f"the environment names {told} hosts, the page combines {len(overview.hosts)}"
     for page, payload in pages.items():
         table = payload.tables.get("hosts")

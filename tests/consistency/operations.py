@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tb_tpuprof.tools.payload import Payload, Table
-from tests.consistency.pages import EQUAL, Pages, Violation, numbers_of, texts_of
+from tests.consistency.pages import EQUAL, Pages, Violation, column_of, numbers_of, texts_of
 
 _SAME = (
     "n_occurrences",
@@ -23,13 +23,13 @@ _SAME = (
 
 def operations_agree(pages: Pages) -> Iterator[Violation]:
     """An operation has the same numbers on the pages of HLO statistics, roofline and op profile."""
-    found = {
-        page: _by_op(pages[page].tables["ops"]) for page in ("hlo_stats", "roofline_model") if page in pages
-    }
-    if len(found) == 2:
-        yield from _compared(found["hlo_stats"], found["roofline_model"])
-    if "op_profile" in pages and "hlo_stats" in pages:
-        yield from _in_the_tree(pages["op_profile"].tables["nodes"], found["hlo_stats"])
+    found = [
+        _by_op(pages[page].tables["ops"]) if page in pages and "ops" in pages[page].tables else {}
+        for page in ("hlo_stats", "roofline_model")
+    ]
+    yield from _compared(*found)
+    if "op_profile" in pages:
+        yield from _in_the_tree(pages["op_profile"].tables["nodes"], found[0])
     yield from _rates(pages)
 
 
@@ -42,7 +42,7 @@ def _by_op(table: Table) -> Rows:
         column.name: texts_of(column) if column.strings is not None else numbers_of(column).tolist()
         for column in table.columns
     }
-    keys = list(zip(columns["program"], columns["op"], strict=True))
+    keys = list(zip(columns.get("program", ()), columns["op"], strict=False))
     count: dict[tuple[str, str], int] = {}
     for key in keys:
         count[key] = count.get(key, 0) + 1
@@ -95,6 +95,7 @@ def _rates(pages: Pages) -> Iterator[Violation]:
         yield from _tree_sums(profile)
     if roofline is not None and profile is not None:
         yield from _same_work(roofline, profile)
+        yield from _same_rates(pages.get("overview_page"), roofline, profile)
 
 
 def _tree_sums(profile: Payload) -> Iterator[Violation]:
@@ -123,3 +124,33 @@ def _same_work(roofline: Payload, profile: Payload) -> Iterator[Violation]:
         a, b = float(root[name][0]), float(whole[name][0])
         if (a == a or b == b) and not abs(a - b) <= EQUAL * max(a, b):
             yield Violation("operations agree", "op_profile, roofline_model", f"{name} are {a:g} and {b:g}")
+
+
+def _same_rates(overview: Payload | None, roofline: Payload, profile: Payload) -> Iterator[Violation]:
+    """The same work over the time with idle (overview, roofline) and without it (op profile)."""
+    whole = float(numbers_of(column_of(roofline.tables["programs"], "total_time_ps"))[0])
+    busy = _number(profile, "busy_ps")
+    pairs = [
+        (
+            "roofline efficiency",
+            _number(overview, "roofline_fraction"),
+            _number(roofline, "efficiency_fraction"),
+        ),
+        (
+            "FLOPs",
+            _number(roofline, "flop_rate_flops_per_s") * whole,
+            _number(profile, "flop_rate_flops_per_s") * busy,
+        ),
+    ]
+    for ours, theirs in (("flops_fraction", "flops_fraction"), ("hbm_bandwidth_fraction", "hbm_fraction")):
+        pairs.append((ours, _number(overview, ours) * whole, _number(profile, theirs) * busy))
+    for name, a, b in pairs:
+        if abs(a - b) > EQUAL * max(abs(a), abs(b)):
+            text = f"{name} of the whole is {a:g} and {b:g}"
+            yield Violation("operations agree", "overview_page, roofline_model, op_profile", text)
+
+
+def _number(page: Payload | None, name: str) -> float:
+    """A scalar's number, NaN if the page does not show it."""
+    scalar = page.scalars.get(name) if page is not None else None
+    return np.nan if scalar is None or scalar.value is None else float(scalar.value)

@@ -71,8 +71,8 @@ def pages() -> Pages:
     ops = Table("Operations", (
         text_column("op", "Operation", ("mm", "IDLE", "add", "relu")),
         Column("total_self_time_ps", "Self time", np.array([150.0, 200.0, 60.0, 30.0]), "ps"),
-        Column("flops_fraction", "FLOPS", np.array([0.9, np.nan, 0.1, 0.0]), "fraction"),
-        Column("hbm_bytes_per_s", "HBM", np.array([9e11, np.nan, 1e11, 0.0]), "bytes_per_s"),
+        Column("flops_fraction", "FLOPS", np.array([0.9, np.nan, 0.1, 0.0]), "fraction", unknown="idle"),
+        Column("hbm_bytes_per_s", "HBM", np.array([9e11, np.nan, 1e11, 0.0]), "bytes_per_s", unknown="idle"),
     ))  # fmt: skip
     named = Subject("ops", "op", "mm", {"total_self_time_ps": 150.0})
     verdict = Verdict(
@@ -418,7 +418,7 @@ def test_a_gpu_that_idles_for_unlike_times_on_two_pages_is_found() -> None:
     idle = {**overview.scalars, "device_idle_fraction": Scalar(0.302, "fraction", "GPU idle", "of the steps")}
     both = {
         "overview_page": replace(
-            overview, scalars={**idle, "device_busy_ps": Scalar(None, "ps", "Device busy")}
+            overview, scalars={**idle, "device_busy_ps": Scalar(None, "ps", "Device busy", "not traced")}
         ),
         "pod_viewer": replace(pod, scalars={**pod.scalars, "n_steps": Scalar(3, "count", "Steps")}),
     }

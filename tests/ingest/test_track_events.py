@@ -354,21 +354,29 @@ def test_flows_join_events_in_order_of_time(writer: Writer, tmp_path: Path) -> N
     assert sorted((names[a], names[b]) for a, b in arrows) == [("a", "b"), ("a", "d"), ("b", "c")]
 
 
-def lossy(writer: Writer, sequence: int, lost_from: int, cleared_from: int) -> None:
+def lossy(
+    writer: Writer, sequence: int, lost_from: int, cleared_from: int, clears_after_loss: bool = False
+) -> None:
     """Six slices `SEQUENCE.0` to `SEQUENCE.5` with interned names; the packets before slice `lost_from` were
-    lost, and the state is cleared before slice `cleared_from`.
+    lost, and the state is cleared before slice `cleared_from`. `clears_after_loss`: packets before the one
+    that clears it were lost, too.
     """
     for i in range(6):
         if i in (0, cleared_from):
-            state = writer.packet(sequence, sequence_flags=CLEARED)
+            dropped = int(clears_after_loss)
+            state = writer.packet(sequence, sequence_flags=CLEARED, previous_packet_dropped=dropped)
             for j in range(6):
                 state.interned_data.event_names.add(iid=j + 1, name=f"{sequence}.{j}")
         for time, kind in ((100 * i, BEGIN), (100 * i + 10 * sequence, END)):
-            named = {"name_iid": i + 1} if kind == BEGIN else {}
-            writer.event(time, kind, "", sequence, sequence, **named)
-            packet = writer.trace.packet[-1]
-            packet.sequence_flags = NEEDS_STATE
-            packet.previous_packet_dropped = int(i == lost_from and kind == BEGIN)
+            packet = writer.packet(
+                sequence,
+                timestamp=time,
+                sequence_flags=NEEDS_STATE,
+                previous_packet_dropped=int(i == lost_from and kind == BEGIN),
+                track_event={"type": kind, "track_uuid": sequence},
+            )
+            if kind == BEGIN:
+                packet.track_event.name_iid = i + 1
 
 
 def test_events_whose_state_was_lost_are_left_out(writer: Writer, tmp_path: Path) -> None:
@@ -388,9 +396,7 @@ def test_events_whose_state_was_lost_are_left_out(writer: Writer, tmp_path: Path
 
 
 def test_a_packet_that_clears_the_state_makes_good_a_loss(writer: Writer, tmp_path: Path) -> None:
-    lossy(writer, 1, -1, 3)
-    for packet in writer.trace.packet:
-        packet.previous_packet_dropped = int(packet.sequence_flags == CLEARED)
+    lossy(writer, 1, -1, 3, clears_after_loss=True)
     trace = writer.opened(tmp_path)
     assert [name for _, _, name, _, _ in rows(trace)] == [f"1.{i}" for i in range(6)]
     assert not any("lost" in note for note in trace.info.notes)

@@ -14,6 +14,7 @@ from tb_tpuprof.tools.payload import Column, Payload
 from tests.analysis.test_process_groups import default, rank, unlisted
 from tests.analysis.test_torch_kernels import events, kernel, launch, op, whole
 from tests.ingest.chrome_files import Event, written
+from tests.kineto_jobs import HOST, x
 from tests.tools.drawn_session import session_of
 
 ADDMM, MM, ADD = 2 * 64 * 32 * 16, 2 * 8 * 128 * 24, 64 * 16
@@ -101,6 +102,26 @@ def test_roofline_of_operators(tmp_path: Path) -> None:
     assert any("with known FLOPs" in notice.message for notice in payload.diagnostics)
     (known,) = [notice for notice in payload.diagnostics if "with known FLOPs" in notice.message]
     assert "71.0%" in known.message  # (36 + 4 + 48) of 124 µs
+
+
+def test_a_program_lasts_as_long_as_its_device_although_kernels_overlap(tmp_path: Path) -> None:
+    """Kernels of 100, 100 and 10 µs on two streams, within 115 µs."""
+    listed = [x("user_annotation", "ProfilerStep#1", 0, 300, HOST)]
+    for i, (start, length, stream) in enumerate(((100, 100, 7), (110, 100, 13), (205, 10, 7))):
+        listed += [
+            op("aten::mm", 10 * i + 5, 4, [[8, 128], [128, 24]], ["float"] * 2),
+            launch(10 * i + 6, i + 1),
+            {**kernel("gemm", start, length, i + 1), "tid": stream},
+        ]
+    session = run(tmp_path, listed)
+    page = get_tool("roofline_model").run(session, None, {})
+    total = row(page, "programs", "step", "Total")
+    assert total["total_time_ps"] == 115 * 10**6
+    assert total["flop_rate_flops_per_s"] == pytest.approx(3 * MM / 115e-6)
+    overview = get_tool("overview_page").run(session, None, {})
+    shares = overview.scalars["roofline_fraction"].value, page.scalars["efficiency_fraction"].value
+    assert shares[0] == pytest.approx(shares[1])
+    assert shares[0] == pytest.approx(3 * 4 * (8 * 128 + 128 * 24 + 8 * 24) / 115e-6 / HBM)
 
 
 def test_op_profile_of_operators_and_the_card_of_one(tmp_path: Path) -> None:

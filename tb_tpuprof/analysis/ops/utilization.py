@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -125,9 +125,17 @@ def utilization(trace: Trace) -> Utilization:
 
 
 def sum_utilization(parts: Sequence[Utilization]) -> Utilization:
-    """The sum of several hosts."""
+    """The sum of several hosts. Those whose trace does not name the device have the peaks of the first that
+    does, as on the pages of operations.
+    """
     names = ("busy_ps", "chip_ps", "device_ps", "flops", "hbm_bytes", "max_flops", "max_bytes", "roof_flops")
-    return Utilization(*(sum(getattr(part, name) for part in parts) for name in names))
+    total = Utilization(*(sum(getattr(part, name) for part in parts) for name in names))
+    for name in ("max_flops", "max_bytes"):
+        rates = [getattr(part, name) / part.device_ps for part in parts if part.device_ps]
+        known = next((rate for rate in rates if rate), 0.0)
+        unnamed_ps = sum(part.device_ps for part in parts if not getattr(part, name))
+        total = replace(total, **{name: getattr(total, name) + known * unnamed_ps})
+    return total
 
 
 def _utilization_of(

@@ -214,8 +214,7 @@ SCALARS = (
         "Step if fully hidden",
         "ps",
         "Shortest step that hiding alone could reach: waiting for other devices remains, and only compute "
-        "that hides nothing yet can hide more. On a CPU, where waiting is unknown, no step is shorter than "
-        "the compute of its busiest device",
+        "that hides nothing yet can hide more",
         formula="step time − min(exposed − waiting, compute − hidden)",
     ),
     ScalarSpec(

@@ -102,7 +102,9 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     clocks = clocks_of(session, hosts)
     common = common_steps(session.map(steps, hosts), _starts(session, hosts, clocks))
     each = sum_step_work(session.map(step_work, hosts), common.rows)
-    whole = _whole(ops, whole_ps, each, with_transfers)
+    # Kernels of several streams overlap: their times together may be longer than the program.
+    program_ps = compiled.ops.span_ps if ops.kind == "GPU" and with_transfers else whole_ps
+    whole = _whole(ops, program_ps, each, with_transfers)
     tables = {
         "ops": ops_table(ops, whole_ps, compiled.roofs),
         "programs": programs_table(whole, compiled),

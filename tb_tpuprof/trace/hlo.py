@@ -12,6 +12,7 @@ demand.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -70,7 +71,7 @@ class Ragged:
 
 _DERIVED = ("by_name", "_by_id", "users", "callers", "header", "schedule", "buffers", "frames")
 # Differs between processes, so that no file can provoke hash collisions.
-_SEED = int(np.random.SeedSequence().generate_state(1)[0])
+_SEED = int.from_bytes(os.urandom(4), "little")
 
 
 class SpanStrings(Sequence[str]):

@@ -15,7 +15,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from google.protobuf.message import DecodeError
 
 from tb_tpuprof.errors import NotATrace, TraceFormatError
 from tb_tpuprof.ingest.xspace.descriptors import Field, message_classes
@@ -55,6 +54,8 @@ def read_pprof(data: bytes, path: str) -> Heap:
     """The memory in a profile's bytes, unpacked. Raises TraceFormatError, also for profiles that are too
     large, and NotATrace for profiles of something else than memory.
     """
+    from google.protobuf.message import DecodeError
+
     try:
         profile = _profile_class().FromString(data)
     except DecodeError:

@@ -9,6 +9,7 @@ Parts that are malformed or refer to nothing are left out and counted. Field num
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -294,7 +295,7 @@ def _both(n_instructions: int, first: Callable[[], _A], second: Callable[[], _B]
 
 
 # Differs between processes, so that no file can provoke hash collisions.
-_SEED = int(np.random.SeedSequence().generate_state(1)[0])
+_SEED = int.from_bytes(os.urandom(4), "little")
 
 
 def _span(values: Ints, sizes: Ints, column: int) -> tuple[Ints, Ints]:

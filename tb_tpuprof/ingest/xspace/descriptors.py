@@ -1,6 +1,7 @@
 """Tables of field numbers → classes of the protobuf runtime, each package in a descriptor pool of its own.
 
-Registering the profiler's own names in the default pool would break any process that also imports TensorFlow.
+Registering the profiler's names in the default pool would break any process that also imports TensorFlow.
+The runtime takes 40 ms to import, and most traces are decoded without it: the first class imports it.
 """
 
 from __future__ import annotations
@@ -8,21 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-
 # (number, name, type, repeated); a type is one of protobuf's or the name of a message of the same table.
 Field = tuple[int, str, str, bool]
-_FIELD = descriptor_pb2.FieldDescriptorProto
-_TYPES = {
-    "int32": _FIELD.TYPE_INT32,
-    "uint32": _FIELD.TYPE_UINT32,
-    "int64": _FIELD.TYPE_INT64,
-    "uint64": _FIELD.TYPE_UINT64,
-    "double": _FIELD.TYPE_DOUBLE,
-    "bool": _FIELD.TYPE_BOOL,
-    "bytes": _FIELD.TYPE_BYTES,
-    "string": _FIELD.TYPE_STRING,
-}
+_TYPES = ("int32", "uint32", "int64", "uint64", "double", "bool", "bytes", "string")
 
 
 def message_classes(
@@ -33,6 +22,9 @@ def message_classes(
     """The classes by message name. `oneofs` gives the oneof of a message: its name and its members'
     numbers.
     """
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+    types = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(
         name=f"{package.replace('.', '/')}.proto", package=package, syntax="proto3"
     )
@@ -42,12 +34,12 @@ def message_classes(
         if oneof:
             message.oneof_decl.add(name=oneof)
         for number, field_name, kind, is_repeated in fields:
-            label = _FIELD.LABEL_REPEATED if is_repeated else _FIELD.LABEL_OPTIONAL
+            label = types.LABEL_REPEATED if is_repeated else types.LABEL_OPTIONAL
             field = message.field.add(name=field_name, number=number, label=label)
             if kind in _TYPES:
-                field.type = _TYPES[kind]
+                field.type = types.Type.Value(f"TYPE_{kind.upper()}")
             else:
-                field.type, field.type_name = _FIELD.TYPE_MESSAGE, f".{package}.{kind}"
+                field.type, field.type_name = types.TYPE_MESSAGE, f".{package}.{kind}"
             if number in members:
                 field.oneof_index = 0
     pool = descriptor_pool.DescriptorPool()

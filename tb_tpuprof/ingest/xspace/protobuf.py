@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from google.protobuf.message import DecodeError
 
 from tb_tpuprof.errors import TraceFormatError
 from tb_tpuprof.ingest.storage.programs import programs_of
@@ -124,6 +123,8 @@ def decode_protobuf_tables(
     stats: frozenset[str] | None = None,
 ) -> Trace:
     """Like `decode_protobuf`, but samples of counters stay the events that they are in the file."""
+    from google.protobuf.message import DecodeError
+
     if not len(data):
         raise TraceFormatError(path, -1, "is empty")
     space = xspace_class()()

@@ -221,3 +221,18 @@ def test_kernels_of_two_launches_of_a_drawn_graph() -> None:
     assert ("command_buffer_3", "custom-call.4") in texts
     assert ("command_buffer_3",) in texts
     assert ("dot.3",) in texts
+
+
+def test_kernels_of_graphs_that_name_their_instruction_themselves() -> None:
+    """Where a graph was created during the capture, XLA names each kernel's instruction: three unlike graphs of
+    two programs, whose nodes have the same numbers.
+    """
+    kernels: list[tuple[str, int, Stats]] = []
+    for start, (graph, node, program, op) in enumerate(
+        ((4, 1, 7, "dot.3"), (4, 2, 7, "fusion.1"), (5, 1, 7, "fusion.1"), (9, 1, 8, "dot.3"), (9, 2, 8, ""))
+    ):
+        stats: Stats = {"cuda_graph_id": graph, "cuda_graph_node_id": node, "program_id": program}
+        kernels.append((f"kernel_{graph}_{node}", 10 * start, {**stats, **({"hlo_op": op} if op else {})}))
+    links = hlo_links(build([launched(*kernels)]))
+    named = {(op.program_id, op.name): int((links.op == i).sum()) for i, op in enumerate(links.ops)}
+    assert named == {(7, "dot.3"): 1, (7, "fusion.1"): 2, (8, "dot.3"): 1, (8, "command_buffer_3"): 1}

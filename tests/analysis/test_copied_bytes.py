@@ -9,11 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tb_tpuprof.analysis.comm.activity import CommOp
+from tb_tpuprof.analysis.comm.gpu import op_named
 from tb_tpuprof.analysis.comm.host import comm_host
-from tb_tpuprof.analysis.comm.join import join_comm
+from tb_tpuprof.analysis.comm.join import OpTimes, join_comm
 from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.kernels.copies import copied_bytes, size_in
 from tb_tpuprof.ingest.opening import open_trace
+from tb_tpuprof.tools.communication.tables import possible_rates
 from tb_tpuprof.tools.trace_viewer.argument_units import shown
 from tb_tpuprof.trace.trace import Trace
 from tests.builders import DrawnPlane, build, event
@@ -143,3 +146,20 @@ def test_sizes_are_those_of_a_plain_reading(path: Path) -> None:
         name: sorted(values) for name, values in plain.items()
     }
     assert sum(map(len, plain.values())) > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "hbm", "is_known"),
+    [  # 1800 bytes in 3 µs are 600 MB/s, which a copy within the device reads and writes
+        ("MemcpyD2D", 1.20e9, True),
+        ("MemcpyD2D", 1.15e9, True),  # within 5% of the peak
+        ("MemcpyD2D", 1.14e9, False),
+        ("MemcpyD2D", 0.0, True),
+        ("MemcpyH2D", 1e6, True),
+    ],
+)
+def test_copies_within_a_device_are_no_faster_than_its_memory(name: str, hbm: float, is_known: bool) -> None:
+    op = CommOp(name, "copy", op_named(name).traffic, size_bytes=1800)
+    one = OpTimes(op, 0.0, 3e6, 3e6, 1.0, (0, 0, 1), None)
+    rates = possible_rates(one, hbm)
+    assert rates == ((pytest.approx(600e6),) * 2 if is_known else (None, None))

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from tb_tpuprof.analysis.device.attainable import MISCOUNTED
 from tb_tpuprof.analysis.ops.hlo import hlo_ops, merge_hlo_ops
 from tb_tpuprof.analysis.ops.roof_excess import excess_notices, roof_excesses
 from tb_tpuprof.analysis.ops.roofline import ABOVE_PEAK, roofs
@@ -20,6 +21,7 @@ from tb_tpuprof.tools.payload import Payload
 from tb_tpuprof.tools.roofline_model import view as roofline_model
 from tb_tpuprof.tools.tool import Tool
 from tests.builders import DrawnEvent, DrawnPlane, Stats, build
+from tests.ingest.hlo_protos import array, computation, instruction, proto
 from tests.tools.drawn_session import session_of
 from tests.tools.test_hlo_stats import cells
 
@@ -176,3 +178,48 @@ def test_rates_of_the_operations_page_end_at_the_peak() -> None:
     rows = cells(hlo_stats.TOOL.run(session(IMPOSSIBLE), None, {}), "ops")
     rates = np.array(rows["flop_rate_flops_per_s"])
     assert np.nanmax(rates) == pytest.approx(5_000_000 / 10e-6)
+
+
+def streams(starts_us: tuple[int, int, int]) -> Session:
+    """Three unlike operations of a GPU of 2.5 GB/s, each on a stream of its own at 60%, 45% and 30% of it."""
+    large, medium, small = array(1000), array(750), array(500)
+    entry = [
+        instruction(1, "parameter", large),
+        instruction(2, "parameter", medium),
+        instruction(3, "parameter", small),
+        instruction(4, "add", large, [1, 1]),
+        instruction(5, "multiply", medium, [2, 2]),
+        instruction(6, "subtract", small, [3, 3]),
+    ]
+    hlo = proto([computation(1, "main", entry, 6)])
+    program = DrawnPlane(
+        "/host:metadata",
+        {"x": [DrawnEvent("module(0)", 0, 0)]},
+        metadata_stats={"module(0)": {"Hlo Proto": hlo}},
+    )
+    lines = {
+        f"Stream #{i + 1}": [
+            DrawnEvent(f"k{i}", at * US, 8 * US, {"hlo_op": op, "program_id": 0, "correlation_id": i + 1})
+        ]
+        for i, (op, at) in enumerate(zip(("add.4", "multiply.5", "subtract.6"), starts_us, strict=True))
+    }
+    stats: Stats = {"peak_teraflops_per_second": 1.0, "memory_bandwidth": 2_500_000_000}
+    return session_of(build([program, DrawnPlane("/device:GPU:0", lines, stats)]))
+
+
+def test_what_runs_at_once_has_no_utilization_above_the_peak() -> None:
+    """By hand: 12,000 + 9,000 + 6,000 bytes, two operands read and a result written, in 24 µs one after
+    another, or in 8 µs at once: 45% or 135% of 2.5 GB/s.
+    """
+    for starts, share in (((0, 8, 16), 0.45), ((0, 0, 0), None)):
+        run = streams(starts)
+        assert roof_excesses(run.trace("worker-0")) == ()
+        assert utilization(run.trace("worker-0")).bandwidth_fraction == (share and pytest.approx(share))
+        overview = overview_page.TOOL.run(run, None, {}).scalars["hbm_bandwidth_fraction"]
+        assert overview.value == (share and pytest.approx(share))
+        assert (MISCOUNTED in overview.note) == (share is None)
+        for tool in PAGES:
+            assert max(shares(tool.run(run, None, {})), default=0.0) <= 1.0, tool.name
+    # The roofline's time is that of the operations where they fill the span more than once.
+    whole = roofline_model.TOOL.run(streams((0, 0, 0)), None, {}).scalars["efficiency_fraction"]
+    assert whole.value == pytest.approx(0.45)

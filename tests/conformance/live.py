@@ -103,10 +103,15 @@ _COPIES = (
 )
 _PRODUCT = "the product's name, such as v5e; the peer prints the runtime's, v5 lite"
 _GPUS = "each GPU is a core; the peer has one per host"
+_ABOVE = "122% of the peak was counted: unknown, with a notice, and in no sum; the peer shows it, or caps it at 100%"
 # (run, tool, field), each a pattern: why the two differ.
 DIFFERENCES: dict[tuple[str, str, str], str] = {
-    ("tpu_sparse", "op_profile", "*: HBM"): "122% of the peak was counted: unknown, with a notice; the peer "
-    "caps it at 100%",
+    ("tpu_sparse", "op_profile", "*: HBM"): _ABOVE,
+    ("tpu_sparse", "*", "*: *_bw*"): _ABOVE,
+    ("tpu_sparse", "*", "*intensity"): _ABOVE,
+    ("tpu_sparse", "*", "*: bound_by"): _ABOVE,
+    ("tpu_sparse", "roofline_model", "*: roofline_efficiency"): _ABOVE,
+    ("tpu_sparse", "roofline_model", "*: optimal_flop_rate"): _ABOVE,
     ("tpu*", "overview_page", "device type"): _PRODUCT,
     ("corpus_xprof_tpu_inference_2_old__run", "roofline_model", "device_type"): _PRODUCT,
     ("tpu*", "overview_page", "flop_rate_utilization_*"): _PEAKS,

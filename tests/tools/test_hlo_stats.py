@@ -47,7 +47,7 @@ def tpu(metadata: dict[str, Stats], events: list[DrawnEvent], plane_stats: Stats
 
 def test_a_row_tells_times_work_and_what_binds() -> None:
     events = [DrawnEvent("fusion.1", 0, 2 * US), DrawnEvent("fusion.1", 6 * US, 2 * US)]
-    payload = TOOL.run(tpu({"fusion.1": FUSION}, events), None, {})
+    payload = TOOL.run(tpu({"fusion.1": FUSION}, events, {"peak_hbm_bw_gigabytes_per_second": 2.0}), None, {})
     row = {name: values[0] for name, values in cells(payload).items()}
     assert (row["op"], row["category"], row["provenance"], row["source"]) == (
         "fusion.1",
@@ -65,7 +65,7 @@ def test_a_row_tells_times_work_and_what_binds() -> None:
         pytest.approx(800 / 2e-6),
     )
     assert (row["operational_intensity_flops_per_byte"], row["all_memories_flops_per_byte"]) == (2.4, 1.5)
-    assert row["bound_by"] == "HBM"  # 1.25 GB/s of 1 GB/s, against 3 of 1,000 GFLOP/s
+    assert row["bound_by"] == "HBM"  # 1.25 of 2 GB/s, against 3 of 1,000 GFLOP/s
     assert payload.scalars["idle_fraction"].value == 0.5
 
 

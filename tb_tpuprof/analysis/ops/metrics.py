@@ -83,7 +83,9 @@ class OpMetrics:
     @property
     def is_miscounted(self) -> npt.NDArray[np.bool_]:
         """Operations of which more was counted than the device can do in their time."""
-        return np.asarray(self.amounts(_MISCOUNTED) > 0, np.bool_)
+        if len(self.miscounted_ps) < len(self):
+            return np.zeros(len(self), np.bool_)
+        return np.asarray(self.miscounted_ps > 0, np.bool_)
 
     def amounts(self, name: str) -> Floats:
         """A column of work, NaN in all rows if there is none; `flops` in place of missing `roof_flops`, 0 of

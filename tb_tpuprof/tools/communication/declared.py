@@ -11,7 +11,8 @@ from tb_tpuprof.tools.tiles import Tile, tiles
 
 _MEAN = "mean per step and device"
 _NO_SIZE = (
-    "neither the program nor the file states the size or the group, or they give more than the links carry"
+    "neither the program nor the file states the size or the group, or they give more than links or memory "
+    "carry"
 )
 _ALONE = "a copy involves one device, or only one participant was captured"
 EXPOSED_TEXT = "Time in which data moves and nothing computes on the device"

@@ -9,6 +9,7 @@ import numpy as np
 from tb_tpuprof.analysis.comm.activity import CommOp, Traffic
 from tb_tpuprof.analysis.comm.join import Comm, OpTimes
 from tb_tpuprof.analysis.comm.picture import Boxes
+from tb_tpuprof.analysis.device.attainable import known_share
 from tb_tpuprof.analysis.pod.collectives import Collective
 from tb_tpuprof.tools.comm_costs import is_whole
 from tb_tpuprof.tools.communication import declared
@@ -60,11 +61,13 @@ def steps_table(comm: Comm) -> Table:
     )
 
 
-def ops_table(comm: Comm) -> Table:
-    """The operations that move data, the most exposed first."""
+def ops_table(comm: Comm, hbm_bytes_per_s: float = 0.0) -> Table:
+    """The operations that move data, the most exposed first. `hbm_bytes_per_s`: peak of a device's memory, 0
+    if unknown.
+    """
     rows = comm.ops
     step_ps = float(comm.total_ps.mean()) or 1.0
-    rates = [one.bytes_per_s for one in rows]
+    rates = [possible_rates(one, hbm_bytes_per_s) for one in rows]
 
     def numbers(values: Sequence[float | None]) -> np.ndarray:
         return np.array([np.nan if value is None else value for value in values], np.float64)
@@ -101,6 +104,16 @@ def ops_table(comm: Comm) -> Table:
         f"times are means {per} and {unit_word(comm)}",
         titles={"n_per_step": f"Runs {per}"},
     )
+
+
+def possible_rates(one: OpTimes, hbm_bytes_per_s: float) -> tuple[float | None, float | None]:
+    """Algorithm and bus bandwidth. A copy within a device reads and writes its memory, so more than half of
+    the memory's peak is impossible: then both are unknown.
+    """
+    rates = one.bytes_per_s
+    if one.op.traffic != Traffic.LOCAL or rates[0] is None or not hbm_bytes_per_s:
+        return rates
+    return rates if known_share(2 * rates[0], hbm_bytes_per_s) is not None else (None, None)
 
 
 def size_of(one: OpTimes) -> int:

@@ -10,8 +10,10 @@ from tb_tpuprof.analysis.comm.activity import Traffic
 from tb_tpuprof.analysis.comm.host import comm_devices, comm_host
 from tb_tpuprof.analysis.comm.join import Comm
 from tb_tpuprof.analysis.comm.picture import picture
+from tb_tpuprof.analysis.device.hardware import hardware
 from tb_tpuprof.analysis.device.links import link_of
 from tb_tpuprof.analysis.steps.clocks import clock_marks
+from tb_tpuprof.analysis.steps.combine import sum_hardware
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Availability, Params, Question
@@ -48,7 +50,9 @@ _APART = "the hosts' steps do not overlap in time."
 def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
     """Hidden and exposed communication of all devices of the chosen hosts."""
     comm, clocks = _comm(session, hosts)
-    tables = {"steps": steps_table(comm), "ops": ops_table(comm), "devices": devices_table(comm)}
+    machine = sum_hardware(session.map(hardware, hosts))
+    ops = ops_table(comm, machine.peak_hbm_bytes_per_s)
+    tables = {"steps": steps_table(comm), "ops": ops, "devices": devices_table(comm)}
     diagnostics = (*clocks.diagnostics, *_diagnostics(comm, hosts))
     return Payload(TOOL.name, session.run, hosts, tables, _scalars(comm), verdict(comm), diagnostics)
 
@@ -95,7 +99,7 @@ def _row(params: Params, name: str, n: int, what: str) -> int:
 
 def _comm(session: Session, hosts: tuple[str, ...]) -> tuple[Comm, Clocks]:
     """The communication of the hosts. Raises ToolUnavailable if nothing moves data in common steps."""
-    parts = session.map(comm_host, hosts)  # before the clocks, so that each host is read once
+    parts = session.map(comm_host, hosts, hardware)  # before the clocks, so that each host is read once
     clocks = clocks_of(session, hosts)
     comm = joined_comm(session, parts, clocks)
     if not comm.has_traffic:

@@ -258,7 +258,7 @@ def scalars(run: Run) -> dict[str, Scalar]:
         result |= {
             name: scalar
             for name, scalar in _use_scalars(run).items()
-            if scalar.value is not None and name not in result
+            if (scalar.value is not None or scalar.note == MISCOUNTED) and name not in result
         }
     shares = precision(run.steps) if kind == "GPU" else None
     if shares:

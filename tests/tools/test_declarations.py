@@ -113,9 +113,9 @@ def test_what_an_answer_lacks_is_optional() -> None:
     assert not lacking
 
 
-# Optional for runs that no golden holds: requests of unknown size or without device work, steps without that kind of time, captures
-# without common steps, GPUs that launched no kernel, slices whose hosts recorded no messages. The graph's
-# table of hot operations as a whole is optional, and shares its columns.
+# Optional for runs that no golden holds: requests of unknown size or without device work, steps without that
+# kind of time, captures without common steps, GPUs that launched no kernel, slices whose hosts recorded no
+# messages. The graph's table of hot operations as a whole is optional, and shares its columns.
 IN_EVERY_RECORDED_ANSWER = {
     "communication: step_ps",
     *(

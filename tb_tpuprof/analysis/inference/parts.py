@@ -99,11 +99,13 @@ def request_parts(trace: Trace) -> RequestParts:
     done = work(trace)
     owned = done.owner >= 0
     own_work = _Pieces(done.owner[owned], done.start[owned], done.end[owned], done.part[owned])
-    others, counts_others = _busy_with_others(trace)
-    pieces = _joined([own_work, *_host_pieces(trace), others]).clipped(marks.start, extent.end)
     n = marks.n_requests
     batches = np.arange(n, len(marks)), marks.start[n:], extent.end[n:]
     execution, start, end = (np.concatenate(pair) for pair in zip(_spans(trace), batches, strict=True))
+    is_own = np.ones(len(start), np.bool_)
+    is_own[n : 2 * n] = False  # what a request's batch does stands in the batch's own span
+    others, counts_others = _busy_with_others(trace, execution[is_own], start[is_own], end[is_own])
+    pieces = _joined([own_work, *_host_pieces(trace), others]).clipped(marks.start, extent.end)
     # Most requests wait for the whole of their batch, whose time is charged once.
     is_whole = (start == marks.start[execution]) & (end == extent.end[execution]) & (execution >= n)
     row = np.where(is_whole, execution + 2 * n, np.arange(len(start)))
@@ -249,11 +251,11 @@ def _wait_names(trace: Trace) -> npt.NDArray[np.bool_]:
     return result
 
 
-def _busy_with_others(trace: Trace) -> tuple[_Pieces, bool]:
-    """Stretches of each execution in which a device works for any execution, its own included; and whether
-    they could be listed: where thousands of requests overlap, there are too many.
+def _busy_with_others(trace: Trace, execution: Int64s, low: Int64s, high: Int64s) -> tuple[_Pieces, bool]:
+    """Stretches of spans (of an execution, from `low` to `high`) in which a device works for any execution,
+    its own included; and whether they could be listed: where thousands of requests overlap, there are too
+    many.
     """
-    marks, end = executions(trace), extents(trace).end
     done = work(trace)
     on_device = (done.part == Part.DEVICE) & (done.owner >= 0)
     order = np.argsort(done.start[on_device], kind="stable")
@@ -263,11 +265,11 @@ def _busy_with_others(trace: Trace) -> tuple[_Pieces, bool]:
         return nothing, True
     opens = np.append(True, start[1:] > stop[:-1])
     start, stop = start[opens], stop[np.append(np.flatnonzero(opens)[1:] - 1, len(stop) - 1)]
-    first = np.searchsorted(stop, marks.start, side="right")
-    n = np.maximum(np.searchsorted(start, end, side="left") - first, 0)
+    first = np.searchsorted(stop, low, side="right")
+    n = np.where(high > low, np.maximum(np.searchsorted(start, high, side="left") - first, 0), 0)
     if int(n.sum()) > _MOST_PAIRS:
         return nothing, False
-    execution = np.repeat(np.arange(len(marks)), n)
-    stretch = np.arange(len(execution)) - np.repeat(np.cumsum(n) - n, n) + np.repeat(first, n)
-    part = np.full(len(execution), Part.QUEUE, np.uint8)
-    return _Pieces(execution, start[stretch], stop[stretch], part), True
+    of, low, high = np.repeat(execution, n), np.repeat(low, n), np.repeat(high, n)
+    stretch = np.arange(len(of)) - np.repeat(np.cumsum(n) - n, n) + np.repeat(first, n)
+    part = np.full(len(of), Part.QUEUE, np.uint8)
+    return _Pieces(of, np.maximum(start[stretch], low), np.minimum(stop[stretch], high), part), True

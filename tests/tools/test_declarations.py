@@ -113,9 +113,9 @@ def test_what_an_answer_lacks_is_optional() -> None:
     assert not lacking
 
 
-# Optional for runs that no golden holds: requests of unknown size, steps without that kind of time, captures
-# without common steps, GPUs that launched no kernel, slices whose hosts recorded no messages. The graph's
-# table of hot operations as a whole is optional, and shares its columns.
+# Optional for runs that no golden holds: requests of unknown size or without device work, steps without that
+# kind of time, captures without common steps, GPUs that launched no kernel, slices whose hosts recorded no
+# messages. The graph's table of hot operations as a whole is optional, and shares its columns.
 IN_EVERY_RECORDED_ANSWER = {
     "communication: step_ps",
     *(
@@ -138,6 +138,7 @@ IN_EVERY_RECORDED_ANSWER = {
         for name in ("kernel_time_ps", "n_launches", "avg_kernel_ps", "tensor_core_fraction")
     ),
     *(f"graph_viewer: hot.{name}" for name in ("time_ps", "time_fraction", "n_occurrences")),
+    "inference_profile: loads",
     "inference_profile: sizes",
     "pod_viewer: n_steps",
     "pod_viewer: cores.idle_ps",

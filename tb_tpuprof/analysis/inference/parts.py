@@ -99,21 +99,24 @@ def request_parts(trace: Trace) -> RequestParts:
     done = work(trace)
     owned = done.owner >= 0
     own_work = _Pieces(done.owner[owned], done.start[owned], done.end[owned], done.part[owned])
-    others, counts_others = _busy_with_others(trace)
-    pieces = _joined([own_work, *_host_pieces(trace), others]).clipped(marks.start, extent.end)
     n = marks.n_requests
     batches = np.arange(n, len(marks)), marks.start[n:], extent.end[n:]
     execution, start, end = (np.concatenate(pair) for pair in zip(_spans(trace), batches, strict=True))
+    is_own = np.ones(len(start), np.bool_)
+    is_own[n : 2 * n] = False  # what a request's batch does stands in the batch's own span
+    others, counts_others = _busy_with_others(trace, execution[is_own], start[is_own], end[is_own])
+    pieces = _joined([own_work, *_host_pieces(trace), others]).clipped(marks.start, extent.end)
     # Most requests wait for the whole of their batch, whose time is charged once.
     is_whole = (start == marks.start[execution]) & (end == extent.end[execution]) & (execution >= n)
-    row = np.where(is_whole, execution + 2 * n, np.arange(len(start)))
-    charged = np.flatnonzero((end > start) & (row == np.arange(len(start))))
-    time = np.zeros((len(start), N_PARTS), np.int64)
-    time[charged] = _charged(
-        pieces, marks.start, extent.end, execution[charged], start[charged], end[charged]
+    place = np.where(is_whole, execution + 2 * n, np.arange(len(start)))
+    charged = np.flatnonzero((end > start) & (place == np.arange(len(start))))
+    time = _charged(pieces, marks.start, extent.end, execution[charged], start[charged], end[charged])
+    column = np.full(len(start), len(charged), np.int64)  # the last column is that of empty spans
+    column[charged] = np.arange(len(charged))
+    device = time[Part.DEVICE, column[3 * n :]]
+    return RequestParts(
+        _of_requests(trace, time, column[place[: 3 * n]]), extent.end[:n], device, counts_others
     )
-    device = time[3 * n :, Part.DEVICE].copy()
-    return RequestParts(_of_requests(trace, time[row[: 3 * n]]), extent.end[:n], device, counts_others)
 
 
 def _spans(trace: Trace) -> tuple[Int64s, Int64s, Int64s]:
@@ -137,26 +140,31 @@ def _spans(trace: Trace) -> tuple[Int64s, Int64s, Int64s]:
     )
 
 
-def _of_requests(trace: Trace, time: Int64s) -> Int64s:
-    """Times of requests from those of their three stretches; what lies between the first two is the queue."""
+def _of_requests(trace: Trace, time: Int64s, column: Int64s) -> Int64s:
+    """Times of requests from those of their three stretches, which are columns of `time`; what lies between
+    the first two is the queue.
+    """
     marks, end = executions(trace), extents(trace).end
     n = marks.n_requests
-    result: Int64s = time[:n] + time[n : 2 * n] + time[2 * n :]
-    result[:, Part.QUEUE] += end[:n] - marks.start[:n] - result.sum(axis=1)
-    return result
+    result: Int64s = time[:, column[:n]]
+    for first in (n, 2 * n):
+        result += time[:, column[first : first + n]]
+    result[Part.QUEUE] += end[:n] - marks.start[:n] - result.sum(axis=0)
+    return result.T
 
 
 def _charged(
     pieces: _Pieces, first: Int64s, last: Int64s, execution: Int64s, start: Int64s, end: Int64s
 ) -> Int64s:
-    """Time of each span (of an execution, from start to end) by part: int64[n, N_PARTS], in ps.
+    """Time of each span (of an execution, from start to end) by part: int64[N_PARTS, n + 1], in ps, the last
+    column zero.
 
     Executions are laid end to end on one axis, as many at once as fit into 64 bits; then what parts of at
     least a given priority cover is a union of stretches on it.
     """
     length = last - first
     shelf = np.floor(np.cumsum(length.astype(np.float64)) / _ROOM).astype(np.int64)
-    result = np.zeros((len(execution), N_PARTS), np.int64)
+    result = np.zeros((N_PARTS, len(execution) + 1), np.int64)
     for number in range(int(shelf[-1]) + 1 if len(shelf) else 0):
         chosen = np.flatnonzero(shelf == number)
         offset = np.zeros(len(first), np.int64)
@@ -170,13 +178,13 @@ def _charged(
         span_shift = (offset - first)[execution[span]]
         low, high = start[span] + span_shift, end[span] + span_shift
         covered = np.zeros(len(span), np.int64)
-        for klass in np.flatnonzero(np.bincount(part, minlength=N_PARTS))[::-1].tolist():
+        for klass in np.flatnonzero(np.bincount(part))[::-1].tolist():
             counted = part >= klass
             cover = union_cover(begins[counted], ends[counted])
             at_least = cover(high) - cover(low)
-            result[span, klass] = at_least - covered
+            result[klass, span] = at_least - covered
             covered = at_least
-        result[span, Part.WAIT] = high - low - covered
+        result[Part.WAIT, span] = high - low - covered
     return result
 
 
@@ -249,11 +257,11 @@ def _wait_names(trace: Trace) -> npt.NDArray[np.bool_]:
     return result
 
 
-def _busy_with_others(trace: Trace) -> tuple[_Pieces, bool]:
-    """Stretches of each execution in which a device works for any execution, its own included; and whether
-    they could be listed: where thousands of requests overlap, there are too many.
+def _busy_with_others(trace: Trace, execution: Int64s, low: Int64s, high: Int64s) -> tuple[_Pieces, bool]:
+    """Stretches of spans (of an execution, from `low` to `high`) in which a device works for any execution,
+    its own included; and whether they could be listed: where thousands of requests overlap, there are too
+    many.
     """
-    marks, end = executions(trace), extents(trace).end
     done = work(trace)
     on_device = (done.part == Part.DEVICE) & (done.owner >= 0)
     order = np.argsort(done.start[on_device], kind="stable")
@@ -263,11 +271,11 @@ def _busy_with_others(trace: Trace) -> tuple[_Pieces, bool]:
         return nothing, True
     opens = np.append(True, start[1:] > stop[:-1])
     start, stop = start[opens], stop[np.append(np.flatnonzero(opens)[1:] - 1, len(stop) - 1)]
-    first = np.searchsorted(stop, marks.start, side="right")
-    n = np.maximum(np.searchsorted(start, end, side="left") - first, 0)
+    first = np.searchsorted(stop, low, side="right")
+    n = np.where(high > low, np.maximum(np.searchsorted(start, high, side="left") - first, 0), 0)
     if int(n.sum()) > _MOST_PAIRS:
         return nothing, False
-    execution = np.repeat(np.arange(len(marks)), n)
-    stretch = np.arange(len(execution)) - np.repeat(np.cumsum(n) - n, n) + np.repeat(first, n)
-    part = np.full(len(execution), Part.QUEUE, np.uint8)
-    return _Pieces(execution, start[stretch], stop[stretch], part), True
+    of, low, high = np.repeat(execution, n), np.repeat(low, n), np.repeat(high, n)
+    stretch = np.arange(len(of)) - np.repeat(np.cumsum(n) - n, n) + np.repeat(first, n)
+    part = np.full(len(of), Part.QUEUE, np.uint8)
+    return _Pieces(of, np.maximum(start[stretch], low), np.minimum(stop[stretch], high), part), True

@@ -94,6 +94,8 @@ def load_table(loads: HostLoads, model: str, unit: str) -> dict[str, Table]:
     says = np.array([_known(row) >= _MOST_KNOWN or row.bound != "unknown" for row in rows])
     flops, n_bytes = (np.array([getattr(row, name) for row in rows]) for name in ("flops", "hbm_bytes"))
     some = np.where(seconds > 0, seconds, np.nan)
+    reasons = [reason(row, loads) for row in rows]
+    is_same = bool(reasons[0]) and len(set(reasons)) == 1
     table = LOADS.fill(
         {
             "phase": [f"All {unit}", *(phase.label for phase in phases)],
@@ -105,8 +107,9 @@ def load_table(loads: HostLoads, model: str, unit: str) -> dict[str, Table]:
             "flops_per_s": np.where(says, flops / some, np.nan),
             "bytes_per_s": np.where(says, n_bytes / some, np.nan),
             "known_fraction": np.array([_known(row) for row in rows]),
-            "reason": known_texts([reason(row, loads) for row in rows]),
-        }
+            "reason": known_texts(reasons),
+        },
+        f"unknown: {reasons[0]}" if is_same else "",
     )
     return {"loads": table}
 

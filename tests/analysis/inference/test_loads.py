@@ -8,9 +8,11 @@ from tb_tpuprof.analysis.inference.loads import Load, host_loads, summed_loads
 from tb_tpuprof.analysis.inference.names import Phase
 from tb_tpuprof.analysis.ops.device_ops import device_ops
 from tb_tpuprof.analysis.ops.roofline import total_work
+from tb_tpuprof.session import Session
 from tb_tpuprof.trace.trace import Trace
 from tests.analysis.inference.serving import server
 from tests.builders import PS, DrawnEvent, DrawnPlane, build, event
+from tests.golden_files import DEMO_LOGS
 
 # Per µs: 1e8 FLOPs and 1e6 bytes.
 PEAKS = {"peak_teraflops_per_second": 100.0, "peak_hbm_bw_gigabytes_per_second": 1000.0}
@@ -180,3 +182,15 @@ def test_unions_by_key(scale: int) -> None:
     expected = [union_ps(start[key == k], end[key == k]) for k in range(14)]
     assert unions_ps(key, start, end, 14).tolist() == expected
     assert unions_ps(key[:0], start[:0], end[:0], 3).tolist() == [0, 0, 0]
+
+
+def test_all_work_of_a_predicting_loop_is_that_of_its_requests() -> None:
+    """A recorded loop in which nothing but requests runs: the loads are the whole of the roofline page's work."""
+    session = Session(str(DEMO_LOGS / "jax_predict/plugins/profile/requests"), cache=False)
+    trace = session.trace(session.hosts[0])
+    ops = device_ops(trace)
+    total = total_work(ops.work, ~ops.is_container)
+    whole = host_loads(trace).of("")
+    assert whole.flops == pytest.approx(total.flops[0], rel=1e-9)
+    assert whole.hbm_bytes == pytest.approx(total.space_bytes[0, 0], rel=1e-9)
+    assert (whole.n, whole.unknown_flops, whole.bound) == (240, 0.0, "unknown")

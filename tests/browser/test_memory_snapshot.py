@@ -49,7 +49,7 @@ def test_history_moment_and_device(page: Page, server: Server, run: str) -> None
     expect(frame.locator(".chart-tip")).to_contain_text("Held by the allocator")
     plot.click(position={"x": box["width"] / 2, "y": 150})
     moment = frame.get_by_role("region", name="by place")
-    expect(moment).to_contain_text("In use at 4")
+    expect(moment).to_contain_text("In use at 3.8")
     assert 3e9 < float(state_of(page)["at_ps"]) < 5e9
     moment.get_by_role("button", name="Back to the peak").click()
     expect(moment).to_contain_text("In use at the peak")

@@ -49,11 +49,11 @@ def test_history_moment_and_device(page: Page, server: Server, run: str) -> None
     expect(frame.locator(".chart-tip")).to_contain_text("Held by the allocator")
     plot.click(position={"x": box["width"] / 2, "y": 150})
     moment = frame.get_by_role("region", name="by place")
-    expect(moment).to_contain_text("In use at 4")
+    expect(moment).to_contain_text("In use at 3.8")
     assert 3e9 < float(state_of(page)["at_ps"]) < 5e9
     moment.get_by_role("button", name="Back to the peak").click()
     expect(moment).to_contain_text("In use at the peak")
-    frame.get_by_label("Device").select_option("GPU 0")
+    frame.get_by_role("combobox", name="Device").select_option("GPU 0")
     expect(frame.get_by_role("region", name="Memory of GPU 0")).to_be_visible()
     expect(frame.get_by_label("Verdict")).to_contain_text("GPU 1 also ran out of memory")
     assert state_of(page)["device"] == "GPU 0"

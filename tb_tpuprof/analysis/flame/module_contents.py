@@ -56,10 +56,6 @@ class ModuleContents:
         path = int(self.held.key[row]) % (len(self.found.parent) + 1) - 1
         return tuple(name.removeprefix(MODULE) for name in layers_of(self.trace, self.found, path))
 
-    def is_outside(self, row: int) -> bool:
-        """Whether a row's allocations belong to no module."""
-        return int(self.held.key[row]) % (len(self.found.parent) + 1) == 0
-
 
 def module_contents(trace: Trace, events: MemoryEvents, memory: int, event: int) -> ModuleContents | None:
     """A memory's allocations by module and phase, right after an event; None if the trace has no modules."""

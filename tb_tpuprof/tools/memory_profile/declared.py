@@ -330,7 +330,7 @@ MODULES = TableSpec(
         text(
             "phase",
             "Phase",
-            "forward, backward (in operations tied to the module's), or optimizer",
+            "Forward, backward (in operations tied to the module's), or optimizer",
             unknown="it was allocated before the capture",
         ),
         *_by_holder("the module itself, in none of its submodules,"),

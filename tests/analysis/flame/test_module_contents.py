@@ -73,9 +73,6 @@ def found(folder: Path, at_us: float) -> dict[tuple[str, str], tuple[int, ...]]:
         held.most_bytes,
         contents.with_inner_bytes,
     )
-    assert [contents.is_outside(row) for row in range(len(contents))] == [
-        contents.layers(row) == (OUTSIDE,) for row in range(len(contents))
-    ]
     return {
         ("/".join(contents.layers(row)), contents.phase(row)): tuple(int(column[row]) for column in columns)
         for row in range(len(contents))

@@ -127,5 +127,5 @@ def test_operations_and_programs_of_a_json_trace_have_names_and_types() -> None:
     overview = answer("overview_page", TPU_JSON).verdict
     assert overview is not None
     assert any(
-        "only 67.2 ms (2.90%) lie between the TPU's first and last" in text for text in overview.details
+        "only 67.2 ms (2.90%) are between the TPU's first and last" in text for text in overview.details
     )

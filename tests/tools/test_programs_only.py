@@ -61,7 +61,7 @@ def test_other_tools_say_why_they_cannot(run: Path) -> None:
     assert working == {"memory_viewer", "graph_viewer"}
     for tool in TOOLS:
         if tool.name not in working and (tool.needs_trace or tool.only_for == MEMORY):
-            with pytest.raises(ToolUnavailable, match=r"needs a trace|contains no snapshot"):
+            with pytest.raises(ToolUnavailable, match=r"needs a trace|contains no memory snapshot"):
                 tool.run(session, None, {})
 
 

@@ -23,6 +23,7 @@ TRAFFIC_TEXTS = {
     Traffic.LOCAL: "within the device",
 }
 _LOWER_BOUND = "bandwidth is a lower bound: from its start to its done"
+_OF_CAPTURE = {"exposed_fraction": "Share of capture"}
 
 
 def device_name(comm: Comm, device: int) -> str:
@@ -102,7 +103,7 @@ def ops_table(comm: Comm, hbm_bytes_per_s: float = 0.0) -> Table:
             "remark": known_texts([_remark(one) for one in rows]),
         },
         f"times are means {per} and {unit_word(comm)}",
-        titles={"n_per_step": f"Runs {per}"},
+        titles={"n_per_step": f"Runs {per}"} | (_OF_CAPTURE if is_whole(comm) else {}),
     )
 
 
@@ -169,7 +170,7 @@ def devices_table(comm: Comm) -> Table:
             "exposed_fraction": (exposed / np.maximum(total, 1))[order],
         },
         "of the whole capture" if is_whole(comm) else "mean of all steps",
-        titles={"step_ps": "Capture"} if is_whole(comm) else {},
+        titles={"step_ps": "Capture"} | _OF_CAPTURE if is_whole(comm) else {},
     )
 
 

@@ -190,7 +190,7 @@ def _pool_numbers(heap: Heap) -> dict[str, Number | float | None]:
 
 def _growth_table(changes: Growth, other: str) -> Table:
     rows = slice(declared.N_ROWS)
-    note = _note(len(changes.place)) or f"since the snapshot {other}"
+    note = _note(len(changes.place)) or f"compared with {other}"
     return declared.GROWTH.fill(
         {
             "place": changes.place[rows],

@@ -22,7 +22,7 @@ DEPENDENCIES = TableSpec(
         text(
             "direction",
             "Direction",
-            "in: the operation reads its result; out: it reads the operation's result",
+            "Whether the operation reads its result (in), or it reads the operation's result (out)",
         ),
         text("kind", "Kind", f"Kind of the arrow: {KIND}"),
     ),

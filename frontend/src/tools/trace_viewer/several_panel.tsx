@@ -50,7 +50,7 @@ export function SeveralPanel({ timeline, scope }: { timeline: Timeline; scope: s
             timeline.camera.leap(zoomTo(startPs, endPs - startPs, timeline.durationPs, MARGIN));
           }}
         >
-          Zoom to them
+          Zoom to the selection
         </button>{' '}
         <GroupChoice
           by={by}

@@ -146,11 +146,12 @@ def _of_requests(trace: Trace, time: Int64s, column: Int64s) -> Int64s:
     """
     marks, end = executions(trace), extents(trace).end
     n = marks.n_requests
-    result: Int64s = time[:, column[:n]]
+    total: Int64s = time[:, column[:n]]
     for first in (n, 2 * n):
-        result += time[:, column[first : first + n]]
-    result[Part.QUEUE] += end[:n] - marks.start[:n] - result.sum(axis=0)
-    return result.T
+        total += time[:, column[first : first + n]]
+    total[Part.QUEUE] += end[:n] - marks.start[:n] - total.sum(axis=0)
+    result: Int64s = total.T
+    return result
 
 
 def _charged(

@@ -368,15 +368,14 @@ def lossy(
             for j in range(6):
                 state.interned_data.event_names.add(iid=j + 1, name=f"{sequence}.{j}")
         for time, kind in ((100 * i, BEGIN), (100 * i + 10 * sequence, END)):
-            packet = writer.packet(
+            named = {"name_iid": i + 1} if kind == BEGIN else {}
+            writer.packet(
                 sequence,
                 timestamp=time,
                 sequence_flags=NEEDS_STATE,
                 previous_packet_dropped=int(i == lost_from and kind == BEGIN),
-                track_event={"type": kind, "track_uuid": sequence},
+                track_event={"type": kind, "track_uuid": sequence, **named},
             )
-            if kind == BEGIN:
-                packet.track_event.name_iid = i + 1
 
 
 def test_events_whose_state_was_lost_are_left_out(writer: Writer, tmp_path: Path) -> None:

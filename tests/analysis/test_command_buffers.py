@@ -224,8 +224,8 @@ def test_kernels_of_two_launches_of_a_drawn_graph() -> None:
 
 
 def test_kernels_of_graphs_that_name_their_instruction_themselves() -> None:
-    """Where a graph was created during the capture, XLA names each kernel's instruction: three unlike graphs of
-    two programs, whose nodes have the same numbers.
+    """Where a graph was created during the capture, XLA names each kernel's instruction: three unlike graphs
+    of two programs, whose nodes have the same numbers.
     """
     kernels: list[tuple[str, int, Stats]] = []
     for start, (graph, node, program, op) in enumerate(

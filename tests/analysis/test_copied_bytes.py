@@ -1,4 +1,4 @@
-"""Bytes of GPUs' copies: as CUPTI states them in an XPlane and PyTorch in its file; copies of unlike sizes."""
+"""Bytes of GPUs' copies: as CUPTI states them in an XPlane, and PyTorch in its file."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def details(size: int) -> dict[str, str]:
 
 
 def gpu(*sizes: int | None) -> Trace:
-    """Copies to the device of 2, 3 and 4 µs with these sizes (None: not stated), one to the host, a kernel."""
+    """Copies to the device of 2, 3 and 4 µs with these sizes (None: none stated), and one to the host."""
     copies = [
         event("MemcpyH2D", 10 * i, 2 + i, correlation_id=i + 1, **({} if size is None else details(size)))
         for i, size in enumerate(sizes)

@@ -103,7 +103,7 @@ _COPIES = (
 )
 _PRODUCT = "the product's name, such as v5e; the peer prints the runtime's, v5 lite"
 _GPUS = "each GPU is a core; the peer has one per host"
-_ABOVE = "122% of the peak was counted: unknown, with a notice, and in no sum; the peer shows it, or caps it at 100%"
+_ABOVE = "122% of the peak was counted: unknown, with a notice, in no sum; the peer shows or caps it"
 # (run, tool, field), each a pattern: why the two differ.
 DIFFERENCES: dict[tuple[str, str, str], str] = {
     ("tpu_sparse", "op_profile", "*: HBM"): _ABOVE,

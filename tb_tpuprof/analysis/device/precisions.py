@@ -57,8 +57,8 @@ class Rates:
 
 # The first match wins. `docs/peaks.md` lists them with their sources.
 MODELS = (
-    Rates(r"\bGB300", 0, 80, 1250, 2500, 5000, 165, 15_000),
-    Rates(r"\bB300", 1.25, 75, 1125, 2250, 4500, 150),
+    Rates(r"\bGB300", 0, 80, 1250, 2500, 5000, 0, 15_000),
+    Rates(r"\bB300", 1.25, 75, 1125, 2250, 4500),
     Rates(r"\bGB200", 40, 80, 1250, 2500, 5000, 5000, 10_000),
     Rates(r"\bB200", 37, 75, 1125, 2250, 4500, 4500, 9000),
     Rates(r"\bH200.*NVL", 60, 60, 417.5, 835.5, 1671, 1671),

@@ -6,7 +6,7 @@ from playwright.sync_api import Page, expect
 
 from tb_tpuprof.tools import get_tool
 from tests.browser.conftest import Server
-from tests.browser.walking import expect_tool, frame_of, link
+from tests.browser.walking import expect_state, expect_tool, frame_of, link
 
 TOOL = get_tool("pod_viewer")
 
@@ -44,3 +44,26 @@ def test_the_card_of_a_core_on_a_pod_shows_its_place_parts_and_links(page: Page,
     expect(card).to_contain_text("synthetic-pod-0 TPU:0")
     page.mouse.move(2, 2)
     expect(card).to_contain_text("synthetic-pod-1 TPU:1")
+
+
+def test_a_step_is_that_of_the_channels_and_a_bar_chooses_another(page: Page, server: Server) -> None:
+    """The card, the table and the bars are of the step in the link."""
+    page.goto(link(server.url, run="pods/pod", tool=TOOL.name, channel="0", step="2"))
+    expect_tool(page, TOOL.title)
+    frame = frame_of(page)
+    card = frame.get_by_role("complementary", name="Channel")
+    expect(card).to_contain_text("step 2")
+    expect(frame.get_by_role("region", name="Channels")).to_contain_text("in step 2")
+    bars = frame.locator(".pod-channel-steps")
+    bars.scroll_into_view_if_needed()
+    expect(bars).to_contain_text("Latency")
+    canvas = bars.locator("canvas").first
+    expect(canvas).to_be_visible()
+    box = canvas.bounding_box()
+    assert box
+    canvas.click(position={"x": 0.1 * box["width"], "y": 0.5 * box["height"]})
+    expect_state(page, channel="0", step="0")
+    expect(card).to_contain_text("step 0")
+    frame.get_by_role("button", name="Mean of all").click()
+    expect_state(page, channel="0")
+    expect(card).to_contain_text("mean of all steps")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tb_tpuprof.analysis.device.hardware import hardware
 from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.ops.gpu import gpu_ops
@@ -128,6 +130,21 @@ def test_the_device_is_known_by_its_properties(tmp_path: Path) -> None:
     found = hardware(job(tmp_path))
     assert (found.device, found.n_devices, found.memory_bytes) == ("NVIDIA H100 80GB HBM3", 1, 80 * 10**9)
     assert found.peak_flops_per_s > 9e14
+
+
+@pytest.mark.parametrize(
+    ("member", "device"),
+    [
+        ("hip_runtime_version", "AMD GPU gfx942"),
+        ("roctracer_version", "AMD GPU gfx942"),
+        ("cuda_runtime_version", "NVIDIA GPU (Hopper)"),
+    ],
+)
+def test_a_device_without_a_name_is_of_the_runtimes_vendor(tmp_path: Path, member: str, device: str) -> None:
+    listed = [{"id": 0, "name": "", "computeMajor": 9, "computeMinor": 4, "numSms": 304}]
+    kernels = [x("kernel", "gemm", 10, 20, GPU, correlation=3)]
+    trace = opened(tmp_path, {member: 7, "deviceProperties": listed, "traceEvents": kernels})
+    assert hardware(trace).device == device
 
 
 def test_categories_of_older_versions(tmp_path: Path) -> None:

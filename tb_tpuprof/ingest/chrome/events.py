@@ -30,10 +30,12 @@ UNREAD_MEMBERS = (
     "controllerTraceDataKey",
     "heapSnapshot",
 )
+AMD_MEMBERS = ("hip_runtime_version", "hip_driver_version", "roctracer_version")
 USED_MEMBERS = frozenset(
     name.encode()
     for name in (
         *UNREAD_MEMBERS,
+        *AMD_MEMBERS,
         "baseTimeNanoseconds",
         "deviceProperties",
         "distributedInfo",

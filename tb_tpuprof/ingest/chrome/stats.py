@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.ingest.chrome.events import RawEvents, Texts
+from tb_tpuprof.ingest.chrome.events import AMD_MEMBERS, RawEvents, Texts
 from tb_tpuprof.ingest.chrome.kineto import Stat, listed_devices
 from tb_tpuprof.ingest.chrome.lines import Layout
 from tb_tpuprof.ingest.storage.json_source import shown
@@ -222,7 +222,7 @@ _VENDORS = {"MTIA": "Meta", "XPU": "Intel", "HPU": "Intel"}
 def device_stats(raw: RawEvents, laid_out: Layout) -> list[Any]:
     """Stats of the planes of devices, from the file's `deviceProperties`."""
     devices = listed_devices(raw)
-    is_amd = any(name.startswith(("hip_", "roctracer")) for name in raw.members)
+    is_amd = any(name in raw.members for name in AMD_MEMBERS)
     stats: list[Any] = []
     for plane, name in enumerate(raw.texts.get(int(i)) for i in laid_out.planes["name"]):
         match = re.fullmatch(r"/device:(\w+):(\d{1,9})", name)

@@ -243,26 +243,35 @@ function Rest({
           />
         </div>
       )}
-      {!isOne && (
-        <>
-          {!channels.length && (
-            <div class="pod-rest">
-              <Plain
-                name="channels"
-                {...{ params, setParams }}
-                table={channels.table}
-                empty={
-                  'No channel between two of these cores: channels come from sends, receives and permutations ' +
-                  'whose HLO is in the trace.'
-                }
-              />
-            </div>
-          )}
-          <div class="pod-rest">
-            <Plain name="cores" {...{ params, setParams }} table={cores.table} empty="" />
-          </div>
-        </>
+      {!isOne && <LastTables {...{ channels, cores, params, setParams }} />}
+    </>
+  );
+}
+
+/** The cores, after why there is no channel between them. */
+function LastTables({
+  channels,
+  cores,
+  ...link
+}: Pick<PartProps, 'params' | 'setParams'> & { channels: ChannelRows; cores: CoreRows }): VNode {
+  return (
+    <>
+      {!channels.length && (
+        <div class="pod-rest">
+          <Plain
+            name="channels"
+            {...link}
+            table={channels.table}
+            empty={
+              'No channel between two of these cores: channels come from sends, receives and permutations ' +
+              'whose HLO is in the trace.'
+            }
+          />
+        </div>
       )}
+      <div class="pod-rest">
+        <Plain name="cores" {...link} table={cores.table} empty="" />
+      </div>
     </>
   );
 }

@@ -25,8 +25,8 @@ def test_other_origins_are_noticed_and_out_of_reach(page: Page, server: Server, 
     assert sorted(url[-1] for url in watch.foreign) == ["a", "b", "c", "d"]
     watch.foreign.clear()
     page.goto(link(server.url))
-    page.evaluate("setTimeout(() => { throw new Error('thrown') })")
-    page.wait_for_timeout(100)
+    with page.expect_event("pageerror"):
+        page.evaluate("setTimeout(() => { throw new Error('thrown') })")
     assert watch.errors == ["thrown"]
     watch.errors.clear()
 

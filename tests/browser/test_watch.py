@@ -24,9 +24,12 @@ def test_other_origins_are_noticed_and_out_of_reach(page: Page, server: Server, 
         page.goto("http://example.com/d")
     assert sorted(url[-1] for url in watch.foreign) == ["a", "b", "c", "d"]
     watch.foreign.clear()
+
+
+def test_errors_thrown_in_the_page_are_noticed(page: Page, server: Server, watch: Watch) -> None:
     page.goto(link(server.url))
-    page.evaluate("setTimeout(() => { throw new Error('thrown') })")
-    page.wait_for_timeout(100)
+    with page.expect_event("pageerror"):
+        page.evaluate("setTimeout(() => { throw new Error('thrown') })")
     assert watch.errors == ["thrown"]
     watch.errors.clear()
 

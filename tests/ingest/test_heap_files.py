@@ -134,7 +134,7 @@ def test_frames_of_profiles_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(pprof_module, "MAX_FRAMES", 7)
     assert len(rows(read_pprof(pprof(SAMPLES), "p"))) == 4
     monkeypatch.setattr(pprof_module, "MAX_FRAMES", 6)
-    with pytest.raises(TraceFormatError, match="more than 6 frames"):
+    with pytest.raises(TraceFormatError, match="more than 6 stack frames"):
         read_pprof(pprof(SAMPLES), "p")
 
 
@@ -229,7 +229,7 @@ def test_frames_of_snapshots_are_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(torch_module, "MAX_FRAMES", 6)
     assert len(rows(read_torch_snapshot(pickle.dumps(torch_snapshot()), "p"))) == 2
     monkeypatch.setattr(torch_module, "MAX_FRAMES", 5)
-    with pytest.raises(TraceFormatError, match="more than 5 frames"):
+    with pytest.raises(TraceFormatError, match="more than 5 stack frames"):
         read_torch_snapshot(pickle.dumps(torch_snapshot()), "p")
 
 

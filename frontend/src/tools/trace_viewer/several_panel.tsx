@@ -40,8 +40,8 @@ export function SeveralPanel({ timeline, scope }: { timeline: Timeline; scope: s
     <div class="tv-drawer-body tv-totals">
       <p>
         <b>{plural(events.length, 'event')}</b>
-        {totals && ` · ${format(totals.totalPs, 'ps')} in total`} · {format(endPs - startPs, 'ps')} from{' '}
-        {timeLabel(startPs, 1000)} to {timeLabel(endPs, 1000)}
+        {totals && ` · ${format(totals.totalPs, 'ps')} in total`} · within {format(endPs - startPs, 'ps')},
+        from {timeLabel(startPs, 1000)} to {timeLabel(endPs, 1000)}
         {totals && leftOut(totals)}{' '}
         <button
           type="button"

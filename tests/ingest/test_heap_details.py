@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tb_tpuprof.errors import NotATrace
 from tb_tpuprof.ingest.heap import pprof as pprof_module
 from tb_tpuprof.ingest.heap import torch_snapshot as torch_module
 from tb_tpuprof.ingest.heap.pickles import Unreadable, read_pickle
@@ -187,3 +188,11 @@ def test_tuples_marks_and_memo_of_pickles() -> None:
         (8, (9, 9, 8)),
     )
     assert read_pickle(b"\x80\x02K\x07r\x00\x00\x00\x00j\x00\x00\x00\x00\x86.") == (7, 7)
+
+
+def test_an_error_names_other_profiles_up_to_a_hundred_letters() -> None:
+    names = [("a" * 40, "count"), ("b" * 40, "nanoseconds"), ("c" * 40, "count")]
+    with pytest.raises(NotATrace) as raised:
+        read_pprof(pprof([Sample((), 1, 1)], names), "x.pprof")
+    listed = ", ".join(name for name, _ in names)[:100]
+    assert f"a pprof profile of {listed}, not of memory" in str(raised.value)

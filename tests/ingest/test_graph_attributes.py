@@ -196,6 +196,11 @@ def test_whole_numbers_of_other_types_are_left_out(number: int) -> None:
     assert found == f"{type_name(number)}[1]"
 
 
+def test_whole_numbers_have_all_digits() -> None:
+    content = struct.pack("<q", 2**60 + 1)
+    assert value_of(field(8, tensor(9, b"", f4=content)))[1] == f"int64[] = {2**60 + 1}"
+
+
 def test_many_attributes_and_inputs_are_counted() -> None:
     many = node("Op") + b"".join(attribute(f"a{i:03}", field(3, i)) for i in range(MAX_ATTRIBUTES + 1))
     found = details(many + b"".join(field(3, f"n{i}") for i in range(MAX_INPUTS + 1)))

@@ -20,6 +20,7 @@ from tb_tpuprof.tools.payload import Payload
 from tests.synthetic import write_run
 from tests.synthetic_comm import comm_hosts
 from tests.tools.test_communication import joined, scalar, us
+from tests.tools.test_pod_viewer import table
 
 US = 1_000_000
 
@@ -91,6 +92,19 @@ def test_the_time_of_one_of_several_runs(session: Session) -> None:
     ]
     assert us(list(elapsed[1])) == [float(value) / 2 / US for value in elapsed[0]] == [95, 200, 100, 250]
     assert np.isnan(np.asarray(elapsed[2], float)).all()
+
+
+def test_copies_that_are_not_hidden_are_timed_exactly(session: Session) -> None:
+    comm = joined(session)
+    exposed = replace(comm, ops=tuple(replace(one, pod=None, hidden_ps=0.0) for one in comm.ops))
+    hidden = replace(comm, ops=tuple(replace(one, pod=None, hidden_ps=1.0) for one in comm.ops))
+    copy = [one.op.name for one in comm.ops].index("copy.5")
+    remarks = [
+        table(Payload("t", "r", (), {"ops": ops_table(one)}, {}), "ops")["remark"]
+        for one in (exposed, hidden)
+    ]
+    assert remarks[0] == [None] * 4
+    assert remarks[1][copy] == "bandwidth is a lower bound: from its start to its done"
 
 
 @pytest.mark.parametrize(("name", "title"), [("7", "Step 7"), ("Step#7", "Step#7"), ("my step", "my step")])

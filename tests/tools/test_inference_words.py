@@ -138,7 +138,9 @@ def test_hosts_are_summed_and_the_longest_span_counts() -> None:
 def test_the_tail_is_compared_with_the_median() -> None:
     latency = np.full(100, 2 * PS)
     latency[98:] = 9 * PS
-    note = request_scalars(repeated(100, latency_ps=latency))["latency_p99_ps"].note
+    scalars = request_scalars(repeated(100, latency_ps=latency))
+    assert scalars["latency_p50_ps"].note == "average 2.14 µs"
+    note = scalars["latency_p99_ps"].note
     assert note == "4.50 times p50 · max 9.00 µs"
     shortest = request_scalars(repeated(100, latency_ps=np.ones(100, np.int64)))["latency_p99_ps"].note
     assert shortest.startswith("1.00 times p50")

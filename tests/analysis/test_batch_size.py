@@ -114,7 +114,7 @@ def test_prediction_by_the_results(tmp_path: Path) -> None:
     [
         ({**TRAIN, "labels": (383,)}, STATE, "different dimensions"),
         ({**TRAIN, "mask": (256,)}, STATE, "different dimensions"),
-        ({"p['w']": (256, 512), "tokens": (32, 128)}, [(256, 512)], "alone"),
+        ({"p['w']": (256, 512), "tokens": (32, 128)}, [(256, 512)], "only one input"),
         ({"w": (5, 5), "v": (7,)}, [(7,), (5, 5)], "none is a batch"),
         # Gradients have the shapes of what they update.
         ({"p": (512, 4), "q": (512,), "dp": (512, 4), "dq": (512,)}, [(512, 4), (512,)], "none is a batch"),
@@ -124,7 +124,7 @@ def test_prediction_by_the_results(tmp_path: Path) -> None:
         ({"p['a']": (64, 10), "q['b']": (10,), "x": (16, 64)}, [(16, 10)], "do not show"),
         ({"params['w']": (64, 10), "x": (16, 64)}, [(16, 10), (3,)], "do not show"),
         ({"params['w']": (64, 10), "x": (64, 16)}, [(16, 10)], "do not show"),
-        ({"a": (4, 8, 8), "b": (4, 8, 2)}, [(4, 8, 2)], "alone"),
+        ({"a": (4, 8, 8), "b": (4, 8, 2)}, [(4, 8, 2)], "only one input"),
     ],
 )
 def test_doubts_leave_it_unknown(

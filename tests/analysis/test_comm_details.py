@@ -195,7 +195,7 @@ def random_host(rng: random.Random, n_steps: int, n_ops: int, n_cores: int) -> C
         (c, s, o) for c in range(n_cores) for s in range(n_steps) for o in range(n_ops) if rng.random() < 0.6
     ]
     columns = [[place[i] for place in places] for i in range(3)]
-    columns += [[rng.randint(0, 50) for _ in places] for _ in range(4)]
+    columns += [[rng.randint(0, 50) for _ in places] for _ in range(6)]
     rows = CommRows(*(np.array(column, np.int64) for column in columns))
     cores = tuple(PodCore(f"TPU:{i}", i, i) for i in range(n_cores))
     ops = tuple(CommOp(f"op{i}", "copy", Traffic.LOCAL) for i in range(n_ops))
@@ -218,19 +218,20 @@ def test_sums_of_a_host_s_common_steps(seed: int) -> None:
     steps = slice(first, rng.randint(first + 1, n_steps))
     n = n_ops + 2
     code = np.array([rng.randrange(n) for _ in range(n_ops)], np.int64)
-    sums: dict[int, list[int]] = defaultdict(lambda: [0] * 4)
+    sums: dict[int, list[int]] = defaultdict(lambda: [0] * 6)
     places: dict[int, set[tuple[int, int]]] = defaultdict(set)
     table = host.rows
+    added = (table.hidden_ps, table.exposed_ps, table.elapsed_ps, table.n, table.n_bytes, table.n_unsized)
     for i in range(len(table.op)):
         at = int(code[table.op[i]])
         if steps.start <= table.step[i] < steps.stop:
-            for column, values in enumerate((table.hidden_ps, table.exposed_ps, table.elapsed_ps, table.n)):
+            for column, values in enumerate(added):
                 sums[at][column] += int(values[i])
             places[at].add((int(table.core[i]), int(table.step[i])))
     found = _sums(host, steps, code, n)
     for at in range(n):
         n_runs = [int(host.n_runs[code == at, column].sum()) for column in range(3)]
-        assert found[at].tolist() == [*sums[at], len(places[at]), *n_runs]
+        assert found[at].tolist() == [*sums[at][:4], len(places[at]), *n_runs, *sums[at][4:]]
 
 
 def test_hosts_whose_captures_begin_at_unlike_steps(tmp_path: Path) -> None:

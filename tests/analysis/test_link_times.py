@@ -29,7 +29,7 @@ def times(host: int, lacks: str = "") -> LinkTimes:
     core, step, op = np.indices(shape)
     begin = 10_000.0 * (host + 1) + 1000.0 * core + 100.0 * step + 10.0 * op
     ops = tuple("other" if name == lacks else name for name in OPS)
-    return LinkTimes(ops, begin, begin + 7)
+    return LinkTimes(ops, begin, begin + 7, np.ones(shape, np.int64))
 
 
 def begin_of(host: int, core: int, op: int) -> np.ndarray:

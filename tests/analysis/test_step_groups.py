@@ -9,21 +9,33 @@ from tb_tpuprof.analysis.steps.pytorch import windows
 from tests.builders import PS, DrawnEvent, DrawnPlane, build, event
 
 
-def test_groups_that_a_file_states() -> None:
-    main = [
+def stated(largest: int) -> list[DrawnEvent]:
+    return [
         event("a", 0, 5, group_id=2, step_name="train 2"),
         event("b", 6, 5, group_id=-7),
-        event("c", 12, 5, group_id=2**40),
+        event("c", 12, 5, group_id=largest),
         event("d", 18, 5, group_id=0),
         event("e", 24, 5),
         event("f", 30, 5, group_id=2),
         event("g", 36, 5, group_id=5, step_name=""),
     ]
-    found = groups(build([DrawnPlane("/host:CPU", {"main": main})]))
-    assert found.group.tolist() == [2, -1, 2**31 - 1, 0, -1, 2, 5]
-    assert found.names == {2: "train 2", 0: "0", 5: "", 2**31 - 1: str(2**31 - 1)}
+
+
+@pytest.mark.parametrize(
+    ("largest", "group", "names"),
+    [
+        (2**22 - 1, [2, -1, 2**22 - 1, 0, -1, 2, 5], {2: "train 2", 0: "0", 5: "", 2**22 - 1: "4194303"}),
+        (2**22, [1, -1, 3, 0, -1, 1, 2], {1: "train 2", 0: "0", 2: "", 3: "4194304"}),
+        (2**40, [1, -1, 3, 0, -1, 1, 2], {1: "train 2", 0: "0", 2: "", 3: "1099511627776"}),
+    ],
+)
+def test_groups_that_a_file_states(largest: int, group: list[int], names: dict[int, str]) -> None:
+    """A number that is too large for tables by group renumbers all of them."""
+    found = groups(build([DrawnPlane("/host:CPU", {"main": stated(largest)})]))
+    assert found.group.tolist() == group
+    assert found.names == names
     assert found.named_roots.tolist() == [0]
-    assert [found.step_name(number) for number in (-1, 0, 2, 5, 77)] == ["", "0", "train 2", "", "77"]
+    assert [found.step_name(number) for number in (-1, group[0], 77)] == ["", "train 2", "77"]
     assert not found.has_loop_ops
 
 

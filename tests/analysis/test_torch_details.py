@@ -153,7 +153,7 @@ def test_operators_of_one_name_and_unlike_types_are_one_row(tmp_path: Path) -> N
         "aten::sort (64)": ("reduction", 9, 1),
         "aten::relu": ("elementwise", 2, 1),
         "cudaGraphLaunch in Compiled": ("graph launch", 24, 1),
-        "stray": ("kernels without an operator", 3, 1),
+        "stray": ("kernel without an operator", 3, 1),
     }
     assert STREAM
 

@@ -10,6 +10,7 @@ import pytest
 from tb_tpuprof.errors import NotATrace
 from tb_tpuprof.ingest.heap import pprof as pprof_module
 from tb_tpuprof.ingest.heap import torch_snapshot as torch_module
+from tb_tpuprof.ingest.heap import torch_values
 from tb_tpuprof.ingest.heap.pickles import Unreadable, read_pickle
 from tb_tpuprof.ingest.heap.pprof import read_pprof
 from tb_tpuprof.ingest.heap.torch_snapshot import read_torch_snapshot
@@ -81,7 +82,7 @@ def test_stacks_are_cut_at_a_depth(monkeypatch: pytest.MonkeyPatch) -> None:
     snapshot = pickle.dumps({"segments": [{"device": 0, "blocks": blocks}]})
     for most in (3, 2, 1):
         monkeypatch.setattr(pprof_module, "MAX_DEPTH", most)
-        monkeypatch.setattr(torch_module, "MAX_DEPTH", most)
+        monkeypatch.setattr(torch_values, "MAX_DEPTH", most)
         (of_profile,) = rows(read_pprof(pprof([Sample(stack, 1, 5)]), "p"))
         (of_snapshot,) = rows(read_torch_snapshot(snapshot, "p"))
         assert of_profile[2] == of_snapshot[2] == stack[:most]

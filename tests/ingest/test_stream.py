@@ -287,7 +287,7 @@ def test_pieces_that_are_stored_in_an_unknown_way_are_counted(tmp_path: Path) ->
     path.write_bytes(file.records([THREE[1]]).records([THREE[2]]).closed())
     trace = open_trace(str(path))
     assert (trace.n_events, trace.info.n_damaged) == (4, 2)
-    assert trace.info.damage == "a piece is stored in a way that this version does not know"
+    assert trace.info.damage == "a piece is stored in a way that this version cannot read"
 
 
 def test_stretches_that_are_lost_are_counted(tmp_path: Path) -> None:

@@ -175,7 +175,7 @@ def test_frames_of_histories_are_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(torch_history, "MAX_FRAMES", 10)
     assert read(entries) is not None
     monkeypatch.setattr(torch_history, "MAX_FRAMES", 9)
-    with pytest.raises(TraceFormatError, match="more than 9 frames"):
+    with pytest.raises(TraceFormatError, match="more than 9 stack frames"):
         read(entries)
 
 

@@ -38,7 +38,7 @@ def values(found: Table, name: str) -> list[float]:
 
 def test_with_ten_thousand_requests_all_percentiles_are_known() -> None:
     assert percentiles_table(repeated(9_999)).note == (
-        "there are 9,999 requests, and p99.99 takes at least 10,000"
+        "there are 9,999 requests, and p99.99 needs at least 10,000"
     )
     assert percentiles_table(repeated(10_000)).note == ""
     assert percentiles_table(repeated(0)).note == ""

@@ -76,7 +76,7 @@ def test_out_of_memory_comes_first(tmp_path: Path) -> None:
         place_of((HISTORY,)), 3 * MIB, 0, 6 * MIB, 8 * MIB, 2 * MIB, place_of((FORWARD,)), 3.5 * MIB,
     )  # fmt: skip
     assert "n_failures" in payload.tiles
-    assert "6.00 MiB are in use, in 2 blocks" in details(payload)
+    assert "6.00 MiB is in use, in 2 blocks" in details(payload)
 
 
 def test_out_of_memory_though_enough_is_held(tmp_path: Path) -> None:

@@ -108,8 +108,8 @@ def test_work_outside_of_requests_does_not_count() -> None:
 
 def test_phases_inside_of_requests() -> None:
     host = [event("generate", 0, 100), event("prefill", 5, 50), event("decode", 60, 30)]
-    modules = [event("jit_p(1)", 10, 40), event("jit_d(2)", 61, 20), event("jit_x(2)", 92, 5)]
-    ops = [event("matmul", 10, 40), event("gemv", 61, 20), event("softmax", 92, 5)]
+    modules = [event("jit_p(1)", 10, 40), event("jit_d(2)", 61, 25), event("jit_x(2)", 92, 5)]
+    ops = [event("matmul", 10, 40), event("gemv", 61, 25), event("softmax", 92, 5)]
     trace = build(
         [
             DrawnPlane("/host:CPU", {"main": host}),
@@ -119,7 +119,7 @@ def test_phases_inside_of_requests() -> None:
     loads = host_loads(trace)
     assert loads.of("", Phase.PREFILL).flops == 4e9
     assert loads.of("", Phase.DECODE).flops == 5e7
-    assert (loads.of("").device_ps, loads.of("").hbm_bytes) == (65 * PS, 37e6)
+    assert (loads.of("").device_ps, loads.of("").hbm_bytes) == (70 * PS, 37e6)
     assert loads.of("generate", Phase.DECODE) == loads.of("", Phase.DECODE)
 
 

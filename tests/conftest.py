@@ -1,6 +1,6 @@
 """For all tests: columns are cached in a folder of their own, never in the developer's, and Ctrl-C is heard.
-Tests of real jobs, whose timing a busy machine changes, run a failed job once more. Where several workers share the
-files, the longest start first.
+Tests of real jobs, whose timing a busy machine changes, run a failed job once more. Where several workers
+share the files, the longest start first.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Slow tests in the folders of real jobs get a second run; all others fail at once. A worker has the longest
-    files first.
+    """Slow tests in the folders of real jobs get a second run; all others fail at once. A worker has the
+    longest files first.
     """
     if "PYTEST_XDIST_WORKER" in os.environ:
         place = longest_first.longest_first(map(longest_first.part_of, items), longest_first.recorded())

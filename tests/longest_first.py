@@ -2,8 +2,8 @@
 ends with a long one while the others have nothing left.
 
 `durations.json` has roughly the seconds of each file that takes more than a few, apart for its slow tests and
-the others: only the order matters. What is not named there takes as long as its number of tests says. To write
-it anew: `TPUPROF_DURATIONS=tests/durations.json make test slow`.
+the others: only the order matters. What is not named there takes as long as its number of tests says. To
+write it anew: `TPUPROF_DURATIONS=tests/durations.json make test slow`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Communication: devices of a CPU without HLO, limits of coverage, kernels outside of steps, and sums over hosts
-whose common steps begin at unlike rows.
+"""Communication: devices of a CPU without HLO, limits of coverage, kernels outside of steps, and sums over
+hosts whose common steps begin at unlike rows.
 """
 
 from __future__ import annotations

@@ -53,7 +53,9 @@ def allocators() -> list[Allocator]:
 
 
 def truths(allocator: Allocator, history: DeviceHistory) -> list[Truth]:
-    """The truth after each event of the history, which lacks the note `snapshot` and what the ring dropped."""
+    """The truth after each event of the history, which lacks the note `snapshot` and what the ring
+    dropped.
+    """
     kept_truths = [
         truth
         for entry, truth in zip(allocator.entries, allocator.truth, strict=True)

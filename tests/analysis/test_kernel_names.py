@@ -125,7 +125,8 @@ KERNELS = [
     (
         (
             "void "
-            "cutlass::device_kernel<flash::enable_sm90<flash::FlashAttnFwdSm90<flash::CollectiveMainloopFwdSm90>"
+            "cutlass::device_kernel<flash::enable_sm90<flash::FlashAttnFwdSm90<"
+            "flash::CollectiveMainloopFwdSm90>"
             " > >(Params)"
         ),
         "Flash attention",

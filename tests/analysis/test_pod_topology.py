@@ -17,8 +17,9 @@ from tests.synthetic_pod import analysed
 
 # What JAX prints of a v5e slice of 16 chips: number of the device, process, coordinates.
 JAX_4X4 = """
-0 0 (0,0,0) | 1 0 (1,0,0) | 4 0 (0,1,0) | 5 0 (1,1,0) | 2 1 (2,0,0) | 3 1 (3,0,0) | 6 1 (2,1,0) | 7 1 (3,1,0) |
-8 2 (0,2,0) | 9 2 (1,2,0) | 12 2 (0,3,0) | 13 2 (1,3,0) | 10 3 (2,2,0) | 11 3 (3,2,0) | 14 3 (2,3,0) | 15 3 (3,3,0)
+0 0 (0,0,0) | 1 0 (1,0,0) | 4 0 (0,1,0) | 5 0 (1,1,0) | 2 1 (2,0,0) | 3 1 (3,0,0) | 6 1 (2,1,0) |
+7 1 (3,1,0) | 8 2 (0,2,0) | 9 2 (1,2,0) | 12 2 (0,3,0) | 13 2 (1,3,0) | 10 3 (2,2,0) | 11 3 (3,2,0) |
+14 3 (2,3,0) | 15 3 (3,3,0)
 """
 
 
@@ -254,7 +255,9 @@ def test_flat_slices_have_so_many_chips(device: str, chips: list[int]) -> None:
 
 @pytest.mark.parametrize("device", ["TPU v4", "TPU v5p", "TPU7x"])
 def test_slices_of_cubes_are_all_that_fit(device: str) -> None:
-    """By trying every shape up to 9,216 chips; of one number of chips the one most like a cube comes first."""
+    """By trying every shape up to 9,216 chips; of one number of chips the one most like a cube comes
+    first.
+    """
     generation = generation_of(device)
     assert generation
     sides = range(4, 577, 4)

@@ -97,7 +97,9 @@ def test_a_trace_without_operators_has_no_callers(tmp_path: Path) -> None:
 
 
 def test_callers_of_the_backward_pass_come_first(tmp_path: Path) -> None:
-    """An operator that a function calls during the backward pass keeps it, though its forward one has none."""
+    """An operator that a function calls during the backward pass keeps it, though its forward one has
+    none.
+    """
     listed = [
         op("aten::mul", 10, 8, [[4]], ["float"]),
         x("cpu_op", "MulBackward0", 100, 40, OTHER),

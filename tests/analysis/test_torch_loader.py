@@ -1,5 +1,5 @@
-"""PyTorch's data loader in the steps: waiting, copies and pinning on drawn traces with three unlike steps, and
-what to change; on real captures, what the jobs measured of themselves.
+"""PyTorch's data loader in the steps: waiting, copies and pinning on drawn traces with three unlike steps,
+and what to change; on real captures, what the jobs measured of themselves.
 """
 
 from __future__ import annotations

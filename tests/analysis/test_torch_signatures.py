@@ -1,5 +1,5 @@
-"""Positions of the inputs of PyTorch's operators: each is called as its schema lists them, with an unlike value
-for each input.
+"""Positions of the inputs of PyTorch's operators: each is called as its schema lists them, with an unlike
+value for each input.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ ATTENTIONS = {
         "window_size_left window_size_right seqused_k alibi_slopes"
     ),
     "aten::_flash_attention_backward": (
-        "grad_out query key value out logsumexp cum_seq_q cum_seq_k max_q max_k dropout_p is_causal rng_state "
-        "unused scale window_size_left window_size_right"
+        "grad_out query key value out logsumexp cum_seq_q cum_seq_k max_q max_k dropout_p "
+        "is_causal rng_state unused scale window_size_left window_size_right"
     ),
     "aten::_scaled_dot_product_flash_attention": (
         "query key value dropout_p is_causal return_debug_mask scale"
@@ -40,8 +40,8 @@ ATTENTIONS = {
         "query key value attn_bias compute_log_sumexp dropout_p is_causal scale"
     ),
     "aten::_scaled_dot_product_efficient_attention_backward": (
-        "grad_out query key value attn_bias out logsumexp philox_seed philox_offset dropout_p grad_input_mask "
-        "is_causal scale"
+        "grad_out query key value attn_bias out logsumexp philox_seed philox_offset "
+        "dropout_p grad_input_mask is_causal scale"
     ),
     "aten::_efficient_attention_forward": (
         "query key value bias cu_seqlens_q cu_seqlens_k max_seqlen_q max_seqlen_k dropout_p custom_mask_type "
@@ -56,8 +56,8 @@ ATTENTIONS = {
         "query key value attn_bias compute_log_sumexp dropout_p is_causal return_debug_mask scale"
     ),
     "aten::_scaled_dot_product_cudnn_attention_backward": (
-        "grad_out query key value out logsumexp philox_seed philox_offset attn_bias cum_seq_q cum_seq_k max_q "
-        "max_k dropout_p is_causal scale"
+        "grad_out query key value out logsumexp philox_seed philox_offset attn_bias "
+        "cum_seq_q cum_seq_k max_q max_k dropout_p is_causal scale"
     ),
     "aten::_cudnn_attention_forward": (
         "query key value attn_bias cum_seq_q cum_seq_k max_q max_k compute_log_sumexp dropout_p is_causal "
@@ -77,7 +77,9 @@ B, H, S_Q, S_K, D_QK, D_V = 2, 3, 5, 7, 8, 4
 
 
 def attention_text(schema: str, causal: bool | None, given: str = "") -> str:
-    """A call; `given`: an input that leaves pairs out and is passed. Other flags are the opposite of `causal`."""
+    """A call; `given`: an input that leaves pairs out and is passed. Other flags are the opposite of
+    `causal`.
+    """
     heads_first = "_dot_product_" in schema or "_cudnn_" in schema
     sizes = {"query": (S_Q, D_QK), "key": (S_K, D_QK), "value": (S_K, D_V), "out": (S_Q, D_V)}
     sizes |= dict.fromkeys(("grad_out", "dout"), (S_Q, D_V))
@@ -142,7 +144,9 @@ CONVOLUTIONS = {
     "cudnn_convolution_relu": "input weight bias stride padding dilation groups",
     "cudnn_convolution_add_relu": "input weight z alpha bias stride padding dilation groups",
     "miopen_convolution": "input weight bias padding stride dilation groups benchmark deterministic",
-    "miopen_depthwise_convolution": "input weight bias padding stride dilation groups benchmark deterministic",
+    "miopen_depthwise_convolution": (
+        "input weight bias padding stride dilation groups benchmark deterministic"
+    ),
     "mkldnn_convolution": "input weight bias padding stride dilation groups",
     "_conv_depthwise2d": "input weight kernel_size bias stride padding dilation",
     "_slow_conv2d_forward": "input weight kernel_size bias stride padding",

@@ -1,5 +1,5 @@
-"""What every walk relies on: requests to other origins are noticed and lead nowhere, and a browser that keeps its
-cache remembers nothing else.
+"""What every walk relies on: requests to other origins are noticed and lead nowhere, and a browser that keeps
+its cache remembers nothing else.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from playwright.sync_api import Error, Page, expect
 from tests.browser.conftest import Server, Watch
 from tests.browser.walking import link
 
-REMEMBER = """() => { localStorage.setItem('x', '1'); sessionStorage.setItem('x', '1'); document.cookie = 'x=1';
+REMEMBER = """() => { localStorage.setItem('x', '1');
+    sessionStorage.setItem('x', '1'); document.cookie = 'x=1';
   return new Promise((done) => { indexedDB.open('x').onsuccess = done; }).then(() => 0); }"""
 REMEMBERED = """async () => [localStorage.length, sessionStorage.length, document.cookie,
   (await indexedDB.databases()).length]"""

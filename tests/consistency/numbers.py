@@ -69,7 +69,9 @@ def numbers_are_sound(pages: Pages) -> Iterator[Violation]:
 
 
 def rows_are_in_order(pages: Pages) -> Iterator[Violation]:
-    """Parts are at most their wholes, means lie between extremes, percentiles ascend, and sums run up to 1."""
+    """Parts are at most their wholes, means lie between extremes, percentiles ascend, and sums run up
+    to 1.
+    """
     for page, payload in pages.items():
         values = {
             name: np.array([float(scalar.value)])

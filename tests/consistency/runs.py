@@ -88,8 +88,8 @@ def generated() -> dict[str, Mapping[str, bytes]]:
 
 
 def pytorch_run(name: str, folder: Path) -> Path:
-    """The folder of a drawn job of PyTorch: `ranks`, whose files differ in what they state, or `groups`, which
-    communicate in two process groups.
+    """The folder of a drawn job of PyTorch: `ranks`, whose files differ in what they state, or `groups`,
+    which communicate in two process groups.
     """
     folder.mkdir(parents=True)
     for rank in RANKS if name == "ranks" else ():

@@ -1,5 +1,5 @@
-"""Rules about slow hosts: the overview's findings and the pod viewer's stragglers are the same hosts, with the
-same excess and the same gain.
+"""Rules about slow hosts: the overview's findings and the pod viewer's stragglers are the same hosts, with
+the same excess and the same gain.
 """
 
 from __future__ import annotations

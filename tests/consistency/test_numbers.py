@@ -1,5 +1,5 @@
-"""The rules about numbers, lists and operations find what is broken on purpose, and nothing in the pages that it
-was broken in.
+"""The rules about numbers, lists and operations find what is broken on purpose, and nothing in the pages that
+it was broken in.
 """
 
 from __future__ import annotations

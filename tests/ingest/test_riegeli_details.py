@@ -1,4 +1,6 @@
-"""Riegeli/records files: limits on both sides, and every way in which a transposed chunk's header is wrong."""
+"""Riegeli/records files: limits on both sides, and every way in which a transposed chunk's header is
+wrong.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What is read after opening, from streams and tables: records around a position, arguments by number; and what
-names of files say.
+"""What is read after opening, from streams and tables: records around a position, arguments by number; and
+what names of files say.
 """
 
 from __future__ import annotations

@@ -251,7 +251,9 @@ def test_the_last_64_flows_of_an_event_count(writer: Writer, tmp_path: Path, n: 
 
 
 def test_bound_events_of_converted_traces(writer: Writer, tmp_path: Path) -> None:
-    """Number 9 leads out of a, through b and into c; d has no direction; a number of another is not theirs."""
+    """Number 9 leads out of a, through b and into c; d has no direction; a number of another is not
+    theirs.
+    """
     kinds = (("a", 2, 9), ("b", 3, 9), ("c", 1, 9), ("d", 0, 9), ("e", 2, 8), ("f", 1, 8))
     for i, (name, direction, number) in enumerate(kinds):
         event = writer.slice(100 * i, 100 * i + 50, name, 1 + i)

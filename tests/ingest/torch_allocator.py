@@ -1,9 +1,10 @@
 """A small caching allocator that records what PyTorch's does, and beside it what is true at each event.
 
-Not PyTorch's code: it knows the record's layout (torch/csrc/cuda/Module.cpp, c10/core/CachingDeviceAllocator.h)
-and the rules that matter for it. Sizes are rounded up to 512 bytes, blocks are cut from segments and merged
-again, whole free segments go back to the device before an allocation fails, a block that another stream uses is
-free only later, and the history is a ring. Snapshots made with it are synthetic.
+Not PyTorch's code: it knows the record's layout (torch/csrc/cuda/Module.cpp,
+c10/core/CachingDeviceAllocator.h) and the rules that matter for it. Sizes are rounded up to 512 bytes, blocks
+are cut from segments and merged again, whole free segments go back to the device before an allocation fails,
+a block that another stream uses is free only later, and the history is a ring. Snapshots made with it are
+synthetic.
 """
 
 from __future__ import annotations
@@ -211,8 +212,8 @@ HISTORY: Frame = ("remember", "/app/metrics.py", 8)
 
 
 def train(allocator: Allocator, n_steps: int, seed: int, batch_bytes: int = 3 * MIB) -> None:
-    """A training loop: weights that stay, activations of random sizes that are freed each step, one of them late
-    because of a stream, and at `HISTORY` a block of each step that is never freed.
+    """A training loop: weights that stay, activations of random sizes that are freed each step, one of them
+    late because of a stream, and at `HISTORY` a block of each step that is never freed.
     """
     chance = random.Random(seed)
     weights = [allocator.alloc(size, (MODEL, MAIN)) for size in (5 * MIB + 100, 700_001, 64)]

@@ -2,7 +2,8 @@
 
     python -m tests.mutate                                    150 mutants of 30 modules, seed 1
     python -m tests.mutate --modules analysis/pod --count 0   every mutant of these modules
-    python -m tests.mutate --modules ingest/heap --tests ingest/test_heap    only with these tests: begins at once
+    python -m tests.mutate --modules ingest/heap --tests ingest/test_heap
+                                                              only with these tests: starts at once
     python -m tests.mutate --seed 7 --count 300 --each 6
 
 For a survivor, write the missing test, or add an entry with the reason to tests/mutate/equivalent.json if the
@@ -36,8 +37,8 @@ Chosen = tuple[str, Mutant]
 
 
 def drawn(tree: Belonging, modules: Sequence[str], count: int, each: int, seed: int) -> list[Chosen]:
-    """A random sample: modules in random order, `each` mutants per module, `count` in total (0: all mutants of all
-    modules).
+    """A random sample: modules in random order, `each` mutants per module, `count` in total (0: all mutants
+    of all modules).
 
     The sample of a module does not depend on the other modules.
     """
@@ -139,7 +140,9 @@ class Run:
         }
 
     def _check(self, killers: Sequence[str]) -> None:
-        """Check that tests which detected a mutant pass on their own without it; else they detected something else."""
+        """Check that tests which detected a mutant pass on their own without it; else they detected
+        something else.
+        """
         jobs = [{"tests": [name], "timeout": 300.0} for name in killers]
         for name, answer in zip(killers, self.hands.map(jobs), strict=True):
             self.reliable[name] = answer["status"] == "survived"

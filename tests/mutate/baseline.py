@@ -42,7 +42,9 @@ class Test:
 
 
 class Baseline:
-    """Tests by file. `run` sends jobs to workers; `imported`: functions that run while tests are collected."""
+    """Tests by file. `run` sends jobs to workers; `imported`: functions that run while tests are
+    collected.
+    """
 
     def __init__(
         self,
@@ -84,10 +86,10 @@ class Baseline:
     def chosen(self, module: str, function: str, limit_s: float) -> list[Test]:
         """Tests that enter a mutated function, up to `limit_s` seconds in total.
 
-        Order: tests of the module's own files, of its users' files, then all others; within each, the fastest first.
-        Then the other tests of its own files, which may read what an earlier test cached. For code that runs at
-        import, the tests that belong to the module, and all that enter any of its functions. Finally, all goldens
-        of the files of which one enters it, whatever their time.
+        Order: tests of the module's own files, of its users' files, then all others; within each, the fastest
+        first. Then the other tests of its own files, which may read what an earlier test cached. For code
+        that runs at import, the tests that belong to the module, and all that enter any of its functions.
+        Finally, all goldens of the files of which one enters it, whatever their time.
         """
         own_files, belonging = set(self.tree.own(module)), self.tree.of(module)
         place = (module, function)

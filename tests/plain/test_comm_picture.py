@@ -160,7 +160,9 @@ def test_cuts_are_the_pairs_of_a_run_and_compute_within_it() -> None:
 
 
 def test_short_gaps_are_not_drawn() -> None:
-    """A step of 10,000 ps: gaps of less than 5 ps vanish from the compute and the exposed time, not from runs."""
+    """A step of 10,000 ps: gaps of less than 5 ps vanish from the compute and the exposed time, not
+    from runs.
+    """
     runs = [(0, 3000, 0), (3004, 4000, 1), (4005, 5000, 2)]
     compute = [(6000, 6500), (6504, 7000), (7005, 8000)]
     boxes = picture(devices_of("GPU", runs, compute, [(0, 10_000)]), 1, 0)

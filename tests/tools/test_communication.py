@@ -268,8 +268,8 @@ def test_links_name_the_lines_that_the_timeline_has(session: Session) -> None:
 def test_steps_of_a_cpu_last_as_long_as_their_busiest_device(
     session: Session, kind: str, gains: list[tuple[int, ...]]
 ) -> None:
-    """Three devices of one host, two of another, in steps of 100 and 90 ps. On a CPU the busiest device of each
-    host bounds the saving: to 10 and 40 ps on the first, to 0 and 5 ps on the second.
+    """Three devices of one host, two of another, in steps of 100 and 90 ps. On a CPU the busiest device of
+    each host bounds the saving: to 10 and 40 ps on the first, to 0 and 5 ps on the second.
     """
     compute = np.array([[20, 20], [90, 50], [40, 30], [100, 85], [50, 60]], np.int64)
     total = np.array([[100, 90]] * 5, np.int64)

@@ -148,7 +148,8 @@ def test_stalls_clock_and_energy_only_where_traced() -> None:
 def test_a_clock_that_no_device_has_is_not_applied(scale: float, factor: float) -> None:
     stats: Stats = {"Time Scale Multiplier": scale}
     rows = cells(TOOL.run(tpu({"fusion.1": FUSION}, [DrawnEvent("fusion.1", 0, 2 * US, stats)]), None, {}))
-    rates = [float(rows[name][0]) for name in ("normalized_flops_per_s", "flop_rate_flops_per_s")]  # type: ignore[arg-type]
+    names = ("normalized_flops_per_s", "flop_rate_flops_per_s")
+    rates = [float(rows[name][0]) for name in names]  # type: ignore[arg-type]
     assert rates[0] * factor == pytest.approx(rates[1])
 
 

@@ -352,7 +352,8 @@ def test_too_few_requests_to_judge() -> None:
     assert twenty is not None
     assert nineteen.level == "unknown"
     assert nineteen.text == (
-        "Too few requests to say what limits them: the trace has 19; at least 20 are needed. They took 100 µs on "
+        "Too few requests to say what limits them: the trace has 19; at least 20 are needed. "
+        "They took 100 µs on "
         "average: 100% host work."
     )
     assert twenty.text.startswith("Limited by the host")
@@ -482,7 +483,8 @@ def test_batches_without_requests_are_shown_as_such() -> None:
     payload = TOOL.run(session_of(trace), None, {})
     assert payload.scalars["n_requests"].title == "Batches"
     assert payload.diagnostics[-1].message == (
-        "The trace has 2 batches of a model server, but not the requests in them, so the time in queues is unknown."
+        "The trace has 2 batches of a model server, but not the requests in them, so the "
+        "time in queues is unknown."
     )
 
 

@@ -103,7 +103,8 @@ NO_PEAKS = "the device's peak rates are unknown; set them in your own file (TPUP
         (loads_of(Load(1, 0)), "no device works for them"),
         (
             loads_of(Load(1, 5, 5.0)),
-            "the trace states neither the HLO nor the input shapes of their operations, so no FLOPs and bytes",
+            "the trace states neither the HLO nor the input shapes of their operations, so no "
+            "FLOPs and bytes",
         ),
         (loads_of(load(0.5, 0.1), "CPU", knows_peaks=False), ""),
         (
@@ -129,11 +130,13 @@ def test_reasons(loads: HostLoads, expected: str) -> None:
     [
         (
             loads_of(load(0.1, 0.2)),
-            "While the GPU works, requests: below both limits (HBM bandwidth 20.0% of peak, FLOP rate 10.0%).",
+            "While the GPU works, requests: below both limits (HBM bandwidth 20.0% of peak, FLOP "
+            "rate 10.0%).",
         ),
         (
             loads_of(load(0.05, 0.7, 0.4)),
-            "While the GPU works, requests: limited by HBM bandwidth (at least 70.0% of peak; FLOP rate 5.00%).",
+            "While the GPU works, requests: limited by HBM bandwidth (at least 70.0% of peak; "
+            "FLOP rate 5.00%).",
         ),
         (loads_of(Load(1, 5, 5.0, 5.0, 5.0, 1.0, 1.0, 1.0), "CPU", False), ""),
         (loads_of(Load()), ""),

@@ -66,7 +66,8 @@ def test_out_of_memory_comes_first(tmp_path: Path) -> None:
     assert payload.verdict is not None
     assert payload.verdict.level == "bad"
     assert payload.verdict.text == (
-        f"GPU 1 ran out of memory: `{place_of((HISTORY,))}` requested 3.00 MiB while 6.00 MiB were in use (58.3% of "
+        f"GPU 1 ran out of memory: `{place_of((HISTORY,))}` requested 3.00 MiB while 6.00 MiB "
+        "were in use (58.3% of "
         f"it was allocated at `{place_of((FORWARD,))}`) and the device had 0 B left. Use a smaller batch, "
         "activation checkpointing (`torch.utils.checkpoint`), or lower precision."
     )
@@ -83,7 +84,8 @@ def test_out_of_memory_though_enough_is_held(tmp_path: Path) -> None:
     verdict = page(tmp_path, failing(is_scattered=True)).verdict
     assert verdict is not None
     assert verdict.text.endswith(
-        f"(100% of it was allocated at `{place_of((MODEL,))}`) and the device had 0 B left. 6.00 MiB more were held but not in use, in pieces "
+        f"(100% of it was allocated at `{place_of((MODEL,))}`) and the device had 0 B left. "
+        "6.00 MiB more were held but not in use, in pieces "
         "that are too small or of another pool: `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True` reduces "
         "fragmentation."
     )

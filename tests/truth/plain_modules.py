@@ -51,7 +51,9 @@ def stacks_at(spans: list[Event], times: list[float]) -> list[list[Event]]:
 
 
 def forward_of(events: list[Event], spans: dict[tuple[str, str], list[Event]]) -> dict[int, Event]:
-    """For each backward operation (by its id()) at the end of an arrow, the forward operation at its start."""
+    """For each backward operation (by its id()) at the end of an arrow, the forward operation at its
+    start.
+    """
     begins = {event["id"]: event for event in events if event.get("cat") == "fwdbwd" and event["ph"] == "s"}
     result: dict[int, Event] = {}
     at: dict[tuple[str, str, float], list[Event]] = defaultdict(list)

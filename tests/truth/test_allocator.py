@@ -19,7 +19,9 @@ PS = 1_000_000
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three unlike devices, one with failures and one of expandable segments; and the same with a short ring."""
+    """Three unlike devices, one with failures and one of expandable segments; and the same with a short
+    ring.
+    """
     made = [Allocator(0, 2**40), Allocator(2, 16 * MIB), Allocator(3, 2**40, is_expandable=True)]
     for allocator, n_steps in zip(made, (40, 60, 9), strict=True):
         train(allocator, n_steps, allocator.device)
@@ -45,7 +47,11 @@ def test_the_history_is_that_of_the_file(folder: Path, host: str, device: int) -
     first = int(rows(payload, "timeline")[0]["start_ps"])  # type: ignore[call-overload]
     assert int(payload.scalars["peak_ps"].value or 0) - first == at_us * PS
     assert [
-        (int(row["start_ps"]) - first, row["used_bytes"], row["reserved_bytes"])  # type: ignore[call-overload]
+        (
+            int(row["start_ps"]) - first,  # type: ignore[call-overload]
+            row["used_bytes"],
+            row["reserved_bytes"],
+        )
         for row in rows(payload, "timeline")
     ] == [(time * PS, used, reserved) for time, used, reserved in true["levels"]]
     check_contents(payload, true["at_peak"], peak)

@@ -1,4 +1,6 @@
-"""Times of tokens and FLOPs of phases of a small language model, against what the program measured of itself."""
+"""Times of tokens and FLOPs of phases of a small language model, against what the program measured of
+itself.
+"""
 
 from __future__ import annotations
 

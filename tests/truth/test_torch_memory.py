@@ -75,14 +75,18 @@ def test_modules_of_real_models_hold_what_the_file_says(name: str) -> None:
 
 
 def test_a_program_that_keeps_one_tensor_a_step() -> None:
-    """The program keeps floats: 1001, 1002 and 1003 of them, made outside of modules in the recorded steps."""
+    """The program keeps floats: 1001, 1002 and 1003 of them, made outside of modules in the recorded
+    steps.
+    """
     payload = TOOL.run(Session(str(DATA / "modules.pt.trace.json.gz"), cache=False), None, {})
     (kept,) = [row for row in rows(payload, "operations") if row["op"] == "aten::full"]
     assert (kept["n_kept"], kept["kept_bytes"]) == (3, 4 * (1001 + 1002 + 1003))
 
 
 def test_workers_that_are_too_slow_take_as_long_as_the_job_measured() -> None:
-    """Of ten steps the first and the last are left out. Each call of `next` costs a little more than the fetch."""
+    """Of ten steps the first and the last are left out. Each call of `next` costs a little more than
+    the fetch.
+    """
     truth = json.loads((DATA / "workers.json").read_text("utf-8"))
     session = Session(str(DATA / "workers.pt.trace.json.gz"), cache=False)
     use = session.get(loader_use, session.hosts[0])

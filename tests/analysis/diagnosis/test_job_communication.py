@@ -1,5 +1,5 @@
-"""Communication of several hosts: one finding with means over the hosts, the gain of hiding it, and slow hosts
-by the pod's own times.
+"""Communication of several hosts: one finding with means over the hosts, the gain of hiding it, and slow
+hosts by the pod's own times.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ def test_hosts_have_one_finding_with_their_mean_and_the_host_that_spends_most() 
     assert (one.time_ps, one.share) == (28 * PS, pytest.approx(0.14))
     assert (one.host, one.base, one.gain_ps) == ("", "of the mean step", (0.0, 28 * PS))
     assert one.sentence == (
-        "Each step spends 28.0 µs (14.0%) in collectives while nothing computes; most on `b`: 60.0 µs (30.0%) "
+        "Each step spends 28.0 µs (14.0%) in collectives while nothing computes; most on "
+        "`b`: 60.0 µs (30.0%) "
         "(mostly `all-reduce.4`)."
     )
 
@@ -97,8 +98,8 @@ def test_a_job_without_steps_or_without_traffic_has_no_exchange() -> None:
 
 
 def test_the_pod_s_own_times_are_steps_without_waiting() -> None:
-    """Drawn by hand: h0 waits 210 and 80 µs and idles 19 µs more than h1's first core on each; h1 waits 120 and
-    0, and its second core idles 10 µs more.
+    """Drawn by hand: h0 waits 210 and 80 µs and idles 19 µs more than h1's first core on each; h1 waits 120
+    and 0, and its second core idles 10 µs more.
     """
     one = job_exchange(
         join_comm([comm_host(trace_of_bytes(data, name)) for name, data in comm_hosts().items()])

@@ -185,7 +185,9 @@ def test_unions_by_key(scale: int) -> None:
 
 
 def test_all_work_of_a_predicting_loop_is_that_of_its_requests() -> None:
-    """A recorded loop in which nothing but requests runs: the loads are the whole of the roofline page's work."""
+    """A recorded loop in which nothing but requests runs: the loads are the whole of the roofline
+    page's work.
+    """
     session = Session(str(DEMO_LOGS / "jax_predict/plugins/profile/requests"), cache=False)
     trace = session.trace(session.hosts[0])
     ops = device_ops(trace)

@@ -35,7 +35,8 @@ def test_requests_are_the_events_around_their_phases() -> None:
         ]
     )
     assert found.by == "request"
-    # The third request began before the trace: its first token is unknown, and what precedes its first decode.
+    # The third request began before the trace: its first token and what precedes its first decode are
+    # unknown.
     assert us(found.first_ps) == [22, 18]
     assert us(found.gap_ps) == [8, 7, 18, 7, 4]
     each = found.generations

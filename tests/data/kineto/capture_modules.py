@@ -1,8 +1,8 @@
 """Allocations and modules of PyTorch on a CPU: `python capture_modules.py OUT` with torch 2.14 writes
 `modules.pt.trace.json.gz`.
 
-Three training steps of a network of unlike layers, with batches of unlike sizes; the program keeps one tensor of
-each step.
+Three training steps of a network of unlike layers, with batches of unlike sizes; the program keeps one tensor
+of each step.
 """
 
 import sys

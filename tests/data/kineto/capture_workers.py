@@ -1,6 +1,6 @@
-"""PyTorch on a CPU, whose batches come from worker processes that are too slow: `python capture_workers.py OUT 2`
-with torch 2.14 writes `workers.pt.trace.json.gz` and `workers.json`: how long the steps and the calls of `next`
-took.
+"""PyTorch on a CPU, whose batches come from worker processes that are too slow: `python capture_workers.py
+OUT 2` with torch 2.14 writes `workers.pt.trace.json.gz` and `workers.json`: how long the steps and the calls
+of `next` took.
 """
 
 import json

@@ -1,4 +1,4 @@
-/** The allocator's history as an ECharts option: what is in use as areas, what is held as a line above them. */
+/** The allocator's history as an ECharts option: memory in use as areas, memory held as a line above them. */
 import type { EChartsCoreOption } from 'echarts/core';
 import { format, scaleFor } from '../../base/units';
 import { axisStyle, baseOption, tipElement, type Colors, type TipLine } from '../../widgets/chart';

@@ -5,8 +5,8 @@ import { useLoaded, type Loaded } from '../../state/payload';
 import type { ToolProps } from '../tool';
 
 /**
- * The payload that depends on the step (the cores, all channels), on the measure (the cells) or on the channel
- * (its steps), requested separately and kept while the next one loads; null: none yet.
+ * The payload that depends on the step (the cores, all channels), on the measure (the cells), or on the
+ * channel (its steps), requested separately and kept while the next one loads; null: none yet.
  */
 export function useDetail(
   { info, run, hosts }: Pick<ToolProps, 'info' | 'run' | 'hosts'>,

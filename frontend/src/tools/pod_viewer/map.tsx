@@ -182,11 +182,12 @@ function Scale({
 }
 
 /** The colors of the links. */
+const LINK_SCALE = `linear-gradient(to right, var(--line-strong), var(${LINK_TOKEN}))`;
+
 function LinkScale({ range }: { range: readonly [number, number] }): VNode {
   return (
     <div class="pod-scale" data-tip="Of the channels over a link, the longest latency, in the step chosen">
-      Link latency {format(range[0], 'ps')}{' '}
-      <span style={{ background: `linear-gradient(to right, var(--line-strong), var(${LINK_TOKEN}))` }} />{' '}
+      Link latency {format(range[0], 'ps')} <span style={{ background: LINK_SCALE }} />{' '}
       {format(range[1], 'ps')}
     </div>
   );

@@ -354,8 +354,8 @@ export function routeOf(torus: Torus, slice: Slice, from: readonly number[], to:
 type Point = [number, number];
 
 /**
- * The lines that stand for a link between neighbors: within a plane the line between the chips, of a wrap link
- * its two stubs, none to another plane.
+ * The lines of a link between neighbors: within a plane the line between the chips, of a wrap link its two
+ * stubs, none to another plane.
  */
 export function linkLines(
   torus: Torus,

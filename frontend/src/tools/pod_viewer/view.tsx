@@ -276,7 +276,7 @@ function LastTables({
   );
 }
 
-/** The channels in the step of the link, or until they are loaded their means, and the step that they are of. */
+/** The channels in the step of the link (until they are loaded, their means), and which step that is. */
 function useChannels(props: ToolProps, pod: Pod, step: number): [ChannelRows, number] {
   const params = step < 0 || !pod.channels.length ? null : { step: String(step) };
   const { data } = useDetail(props, 'channels', params, 'columns', 'channels');

@@ -180,9 +180,9 @@ function Announcer({ timeline }: { timeline: Timeline | null }): VNode {
   const track = selected && timeline.facts.value?.tracks.find(({ id }) => id === selected.track);
   const nSeveral = timeline?.several.events.value.length ?? 0;
   const together = nSeveral > 0 ? `; ${plural(nSeveral, 'event')} in the selection` : '';
-  const text = selected
-    ? `Selected ${selected.name}, ${format(selected.durationPs, 'ps')}, at ${timeLabel(selected.startPs, 1000)}${track ? `, on ${track.name}` : ''}${together}`
-    : '';
+  const place = track ? `, on ${track.name}` : '';
+  const time = selected && `${format(selected.durationPs, 'ps')}, at ${timeLabel(selected.startPs, 1000)}`;
+  const text = selected ? `Selected ${selected.name}, ${time}${place}${together}` : '';
   return (
     <div class="hidden-text" role="status" aria-live="polite">
       {text}

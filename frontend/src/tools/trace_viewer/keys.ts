@@ -22,7 +22,7 @@ export const KEYS: readonly KeyHelp[] = [
   { keys: 'Click', does: 'Select an event: its details and related events' },
   {
     keys: 'Ctrl + click, x',
-    does: 'Add an event to the selection, or remove it (macOS: ⌘ + click); x: the selected event. Totals of all',
+    does: 'Add an event to the selection or remove it (macOS: ⌘ + click); x: the selected event',
   },
   { keys: 'Shift + drag', does: 'Mark an interval, as a drag on the ruler does; its ends snap to events' },
   {

@@ -1,4 +1,4 @@
-/** The view as parameters of the URL and back: window, selected events, marked interval, marks, search, tracks. */
+/** The view as parameters of the URL: window, selected events, marked interval, marks, search, tracks. */
 
 import { batch } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';

@@ -1,7 +1,8 @@
 /** Dragging over a chart of time, the part that is dragged, and buttons that zoom. */
 import type { VNode } from 'preact';
 import { useRef, useState } from 'preact/hooks';
-import { LEFT_PX, moved, RIGHT_PX, type Window } from './time_window';
+import { dragged, LEFT_PX, moved, RIGHT_PX, windowParams, type Window } from './time_window';
+import type { ToolProps } from './tool';
 import './time_window.css';
 
 export interface Drag {
@@ -15,7 +16,7 @@ function shareAt(event: PointerEvent, box: HTMLElement): number {
   return (event.clientX - left - LEFT_PX) / Math.max(1, width - LEFT_PX - RIGHT_PX);
 }
 
-export function useDrag(onZoom: (drag: Drag) => void): {
+function useDrag(onZoom: (drag: Drag) => void): {
   drag: Drag | null;
   handlers: Record<string, (event: PointerEvent) => void>;
 } {
@@ -46,6 +47,33 @@ export function useDrag(onZoom: (drag: Drag) => void): {
     onPointerCancel: () => set(null),
   };
   return { drag, handlers };
+}
+
+/** Dragging shows a part of the window of a page, a click chooses a moment; `show` shows another window. */
+export function useWindowDrag(
+  window: Window,
+  wholePs: number,
+  setParams: ToolProps['setParams'],
+): ReturnType<typeof useDrag> & { show: (next: Window | null) => void } {
+  const show = (next: Window | null): void => setParams(windowParams(next, wholePs), 'push');
+  const { drag, handlers } = useDrag(({ from, to }) => {
+    const next = dragged(window, from, to);
+    const atPs = Math.round(window.startPs + from * (window.endPs - window.startPs));
+    if (next) show(next);
+    else if (Math.abs(to - from) < 0.005) setParams({ at_ps: String(atPs) }, 'push');
+  });
+  return { drag, handlers, show };
+}
+
+/** The names that a legend hides, and a function that hides or shows one. */
+export function useHidden(atFirst: () => ReadonlySet<string>): [ReadonlySet<string>, (name: string) => void] {
+  const [hidden, setHidden] = useState(atFirst);
+  const toggle = (name: string): void => {
+    const next = new Set(hidden);
+    if (!next.delete(name)) next.add(name);
+    setHidden(next);
+  };
+  return [hidden, toggle];
 }
 
 export function Selection({ drag }: { drag: Drag }): VNode {

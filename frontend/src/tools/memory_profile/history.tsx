@@ -3,14 +3,13 @@
  * at that moment.
  */
 import type { VNode } from 'preact';
-import { useMemo, useState } from 'preact/hooks';
+import { useMemo } from 'preact/hooks';
 import { readNumber, readTable } from '../../api/declared';
 import type { Payload } from '../../api/types';
 import { format } from '../../base/units';
 import { Chart } from '../../widgets/chart';
 import { Legend, Section } from '../../widgets/summary';
-import { dragged, windowParams, type Window } from '../time_window';
-import { Selection, useDrag, ZoomButtons } from '../time_window_hands';
+import { Selection, useHidden, useWindowDrag, ZoomButtons } from '../time_window_hands';
 import type { ToolProps } from '../tool';
 import { HEIGHT_PX, historyOption, seriesOf } from './history_option';
 import {
@@ -32,7 +31,7 @@ export function HistorySection({ payload, memory, setParams }: HistoryProps): VN
   const tracePs = readNumber(payload, SCALARS.trace_duration_ps) ?? asked.endPs;
   const isWhole = asked.startPs <= 0 && asked.endPs >= tracePs;
   const atPs = readNumber(payload, SCALARS.at_ps) ?? 0;
-  const [hidden, setHidden] = useState<ReadonlySet<string>>(() => hiddenAtFirst(memory));
+  const [hidden, toggle] = useHidden(() => hiddenAtFirst(memory));
   const timeline = useMemo(() => readTable(payload, TABLES.timeline), [payload]);
   const { points, window, nBefore } = useMemo(() => {
     const after = pointsOf(timeline);
@@ -41,21 +40,7 @@ export function HistorySection({ payload, memory, setParams }: HistoryProps): VN
     const inside = clamped(after, drawn);
     return { points: before ? [before, ...inside] : inside, window: drawn, nBefore: before ? 1 : 0 };
   }, [payload]);
-  const show = (next: Window | null): void => setParams(windowParams(next, tracePs), 'push');
-  const { drag, handlers } = useDrag(({ from, to }) => {
-    const next = dragged(window, from, to);
-    if (next) show(next);
-    else if (Math.abs(to - from) < 0.005)
-      setParams(
-        { at_ps: String(Math.round(window.startPs + from * (window.endPs - window.startPs))) },
-        'push',
-      );
-  });
-  const toggle = (name: string): void => {
-    const next = new Set(hidden);
-    if (!next.delete(name)) next.add(name);
-    setHidden(next);
-  };
+  const { drag, handlers, show } = useWindowDrag(window, tracePs, setParams);
   const items = seriesOf(points);
   const controls = (
     <>

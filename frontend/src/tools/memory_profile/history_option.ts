@@ -4,9 +4,9 @@
  */
 import type { EChartsCoreOption } from 'echarts/core';
 import { format, scaleFor } from '../../base/units';
-import { axisStyle, baseOption, tipElement, type Colors, type TipLine } from '../../widgets/chart';
+import { axisStyle, tipElement, type Colors, type TipLine } from '../../widgets/chart';
 import type { Window } from '../time_window';
-import { LEFT_PX, RIGHT_PX } from '../time_window';
+import { windowOption } from '../time_window_option';
 import type { Point, Timeline } from './model';
 
 export const HEIGHT_PX = 300;
@@ -169,7 +169,6 @@ function fragmentation({ points, hidden, atPs }: History, timeFactor: number, co
 
 export function historyOption(history: History, color: Colors): EChartsCoreOption {
   const { points, window, hidden } = history;
-  const base = baseOption(color);
   const shown = AREAS.filter(({ name }) => !hidden.has(name));
   const largest = Math.max(
     1,
@@ -184,38 +183,9 @@ export function historyOption(history: History, color: Colors): EChartsCoreOptio
   const scale = scaleFor(largest, 'bytes');
   const time = scaleFor(window.endPs, 'ps');
   const style = axisStyle(color);
-  // The window's ends are no round numbers: only ticks between them have labels.
-  const axisLabel = {
-    ...(style['axisLabel'] as object),
-    showMinLabel: window.startPs === 0,
-    showMaxLabel: false,
-  };
   const yStyle = { ...style, axisLine: { show: false }, nameGap: 10 };
-  // Next to the time labels, not next to the right axis's 0.
-  const timeName = {
-    name: time.label,
-    nameLocation: 'end',
-    nameGap: 8,
-    nameTextStyle: { ...(style['nameTextStyle'] as object), verticalAlign: 'top', padding: [8, 0, 0, 0] },
-  };
   return {
-    ...base,
-    grid: { left: LEFT_PX, right: RIGHT_PX, top: 28, bottom: 26 },
-    tooltip: {
-      ...(base['tooltip'] as object),
-      trigger: 'axis',
-      axisPointer: { type: 'line', snap: true },
-      formatter: tip(history, color),
-    },
-    xAxis: {
-      type: 'value',
-      min: window.startPs / time.factor,
-      max: window.endPs / time.factor,
-      ...style,
-      ...timeName,
-      splitLine: { show: false },
-      axisLabel,
-    },
+    ...windowOption(window, tip(history, color), color),
     yAxis: [
       { type: 'value', name: scale.label, min: 0, ...yStyle },
       {

@@ -1,13 +1,12 @@
 /** The allocator's history: drag to zoom, click to list what was in use at that moment. */
 import type { VNode } from 'preact';
-import { useMemo, useState } from 'preact/hooks';
+import { useMemo } from 'preact/hooks';
 import { readNumber, readTable } from '../../api/declared';
 import type { Payload } from '../../api/types';
 import { format } from '../../base/units';
 import { Chart } from '../../widgets/chart';
 import { Legend, Section } from '../../widgets/summary';
-import { dragged, windowParams, type Window } from '../time_window';
-import { Selection, useDrag, ZoomButtons } from '../time_window_hands';
+import { Selection, useHidden, useWindowDrag, ZoomButtons } from '../time_window_hands';
 import type { ToolProps } from '../tool';
 import { HEIGHT_PX, historyOption, seriesOf } from './history_option';
 import { filling, pointsOf, SCALARS, TABLES, windowOf } from './model';
@@ -21,24 +20,10 @@ export function HistorySection({
   const wholePs = readNumber(payload, SCALARS.history_ps) ?? window.endPs;
   const atPs = readNumber(payload, SCALARS.at_ps) ?? 0;
   const isWhole = window.startPs <= 0 && window.endPs >= wholePs;
-  const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set());
+  const [hidden, toggle] = useHidden(() => new Set());
   const timeline = useMemo(() => readTable(payload, TABLES.timeline), [payload]);
   const points = useMemo(() => filling(pointsOf(timeline), window), [payload]);
-  const show = (next: Window | null): void => setParams(windowParams(next, wholePs), 'push');
-  const { drag, handlers } = useDrag(({ from, to }) => {
-    const next = dragged(window, from, to);
-    if (next) show(next);
-    else if (Math.abs(to - from) < 0.005)
-      setParams(
-        { at_ps: String(Math.round(window.startPs + from * (window.endPs - window.startPs))) },
-        'push',
-      );
-  });
-  const toggle = (name: string): void => {
-    const next = new Set(hidden);
-    if (!next.delete(name)) next.add(name);
-    setHidden(next);
-  };
+  const { drag, handlers, show } = useWindowDrag(window, wholePs, setParams);
   const peak = format(readNumber(payload, SCALARS.peak_bytes), 'bytes');
   const range = `${format(window.startPs, 'ps')} to ${format(window.endPs, 'ps')}`;
   return (

@@ -1,8 +1,9 @@
 /** The allocator's history as an ECharts option: memory in use as areas, memory held as a line above them. */
 import type { EChartsCoreOption } from 'echarts/core';
 import { format, scaleFor } from '../../base/units';
-import { axisStyle, baseOption, tipElement, type Colors, type TipLine } from '../../widgets/chart';
-import { LEFT_PX, RIGHT_PX, type Window } from '../time_window';
+import { axisStyle, tipElement, type Colors, type TipLine } from '../../widgets/chart';
+import type { Window } from '../time_window';
+import { windowOption } from '../time_window_option';
 import { failuresOf, type Point, type Timeline } from './model';
 
 export const HEIGHT_PX = 300;
@@ -94,7 +95,6 @@ function drawn(
 
 export function historyOption(history: History, color: Colors): EChartsCoreOption {
   const { points, window, hidden } = history;
-  const base = baseOption(color);
   const shown = seriesOf(points).filter(({ name }) => !hidden.has(name));
   const heightOf = (point: Point): number => {
     const areas = shown.filter(({ name }) => name !== 'held').reduce((sum, { name }) => sum + point[name], 0);
@@ -104,31 +104,7 @@ export function historyOption(history: History, color: Colors): EChartsCoreOptio
   const time = scaleFor(window.endPs, 'ps');
   const style = axisStyle(color);
   return {
-    ...base,
-    grid: { left: LEFT_PX, right: RIGHT_PX, top: 28, bottom: 26 },
-    tooltip: {
-      ...(base['tooltip'] as object),
-      trigger: 'axis',
-      axisPointer: { type: 'line', snap: true },
-      formatter: tip(history, color),
-    },
-    xAxis: {
-      type: 'value',
-      min: window.startPs / time.factor,
-      max: window.endPs / time.factor,
-      ...style,
-      name: time.label,
-      nameLocation: 'end',
-      nameGap: 8,
-      nameTextStyle: { ...(style['nameTextStyle'] as object), verticalAlign: 'top', padding: [8, 0, 0, 0] },
-      splitLine: { show: false },
-      // The window's ends are no round numbers: only ticks between them have labels.
-      axisLabel: {
-        ...(style['axisLabel'] as object),
-        showMinLabel: window.startPs === 0,
-        showMaxLabel: false,
-      },
-    },
+    ...windowOption(window, tip(history, color), color),
     yAxis: { type: 'value', name: scale.label, min: 0, ...style, axisLine: { show: false }, nameGap: 10 },
     series: shown.map((one) => drawn(one, history, [scale.factor, time.factor], color)),
   };

@@ -152,6 +152,24 @@ def test_of_several_hosts_one_suffices() -> None:
     assert notice.message.startswith("For 3 operations")
 
 
+def test_pages_of_several_hosts_leave_out_the_same_work() -> None:
+    """Three unlike hosts; one counts too much for `dot.1`, whose FLOPs are then unknown on all of them."""
+    fewer = {
+        name: (flops // 2, n_bytes // 4, duration) for name, (flops, n_bytes, duration) in POSSIBLE.items()
+    }
+    for middle, flops, n_bytes in (
+        (POSSIBLE, 2 * 20_900_000 + 10_450_000 + 250 + 15_000_000, 2 * 14_920 + 3_730 + 9_000),
+        ({**POSSIBLE, "dot.1": IMPOSSIBLE["dot.1"]}, 250 + 15_000_000, 2 * 14_920 + 3_730 + 9_000),
+    ):
+        hosts = session_of(*(session(ops).trace("worker-0") for ops in (POSSIBLE, middle, fewer)))
+        overview = overview_page.TOOL.run(hosts, None, {}).scalars
+        whole = cells(roofline_model.TOOL.run(hosts, None, {}), "programs")
+        seconds = whole["total_time_ps"][0] / 1e12
+        assert (whole["flops"][0], whole["hbm_bytes"][0]) == (flops, n_bytes)
+        assert overview["flops_fraction"].value == pytest.approx(flops / (seconds * 1e12))
+        assert overview["hbm_bandwidth_fraction"].value == pytest.approx(n_bytes / (seconds * 1e9))
+
+
 def test_a_sum_above_the_peak_is_unknown() -> None:
     """Streams run at once: each operation is possible by itself, all of them in the step's time are not."""
     from tb_tpuprof.analysis.ops.utilization import Utilization

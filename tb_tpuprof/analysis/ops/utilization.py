@@ -22,6 +22,7 @@ from tb_tpuprof.analysis.events.planes import (
     planes,
 )
 from tb_tpuprof.analysis.ops.device_ops import device_ops
+from tb_tpuprof.analysis.ops.hlo_record import HloOps
 from tb_tpuprof.analysis.ops.metrics import OpMetrics
 from tb_tpuprof.analysis.ops.roofline import total_work
 from tb_tpuprof.analysis.ops.stats import op_stats
@@ -118,9 +119,9 @@ def utilization(trace: Trace) -> Utilization:
     """
     machine, ops = hardware(trace), op_stats(trace).compiled
     if machine.kind == "TPU":
-        return _utilization_of(machine, ops.span_ps, _work(trace), _duty(trace))
+        return _utilization_of(machine, ops.span_ps, _work(device_ops(trace)), _duty(trace))
     if machine.kind == "GPU":
-        return _utilization_of(machine, ops.span_ps, _work(trace), (0, 0))
+        return _utilization_of(machine, ops.span_ps, _work(device_ops(trace)), (0, 0))
     return Utilization()
 
 
@@ -136,6 +137,14 @@ def sum_utilization(parts: Sequence[Utilization]) -> Utilization:
         unnamed_ps = sum(part.device_ps for part in parts if not getattr(part, name))
         total = replace(total, **{name: getattr(total, name) + known * unnamed_ps})
     return total
+
+
+def with_work_of(use: Utilization, ops: HloOps) -> Utilization:
+    """The utilization with the work of operations of several hosts: what is unknown of one of them on any
+    host is in no sum, as on the pages of operations.
+    """
+    flops, hbm_bytes, roof_flops = _work(ops)
+    return replace(use, flops=flops, hbm_bytes=hbm_bytes, roof_flops=roof_flops)
 
 
 def _utilization_of(
@@ -155,9 +164,8 @@ def _utilization_of(
     )
 
 
-def _work(trace: Trace) -> tuple[float, float, float]:
+def _work(ops: HloOps) -> tuple[float, float, float]:
     """FLOPs, HBM bytes and `roof_flops` of all operations with known work, as on the roofline page."""
-    ops = device_ops(trace)
     total = total_work(ops.work, ~(ops.is_container | ops.is_sparse))
     return float(total.flops[0]), float(total.space_bytes[0, 0]), float(total.roof_flops[0])
 

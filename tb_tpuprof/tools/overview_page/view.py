@@ -9,12 +9,14 @@ from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Diagnosis
 from tb_tpuprof.analysis.input.stage import SlowStage, slow_stage
 from tb_tpuprof.analysis.ops.category_sentence import DeviceIdle, sum_categories, verdict_by_category
+from tb_tpuprof.analysis.ops.device_ops import device_ops
 from tb_tpuprof.analysis.ops.framework_calls import sum_calls
+from tb_tpuprof.analysis.ops.hlo import merge_hlo_ops
 from tb_tpuprof.analysis.ops.recommend import Finding, apart_finding, finding, on_worst_host
 from tb_tpuprof.analysis.ops.roof_excess import excess_notices
 from tb_tpuprof.analysis.ops.roofline import first_roofs
 from tb_tpuprof.analysis.ops.stats import sum_op_stats
-from tb_tpuprof.analysis.ops.utilization import sum_utilization
+from tb_tpuprof.analysis.ops.utilization import Utilization, sum_utilization, with_work_of
 from tb_tpuprof.analysis.overview.facts import RunFacts, run_facts
 from tb_tpuprof.analysis.overview.framework_advice import framework_advice
 from tb_tpuprof.analysis.overview.hosts import host_steps
@@ -64,7 +66,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         parts,
         facts,
         sum_op_stats([part.ops for part in parts]),
-        sum_utilization([part.use for part in parts]),
+        _use(session, hosts, parts),
         host_steps(parts, facts.common),
     )
     is_apart = facts.common.is_disjoint and not step
@@ -196,6 +198,14 @@ def _recommendations(
         )
     columns = ("kind", "text", "tool")
     return RECOMMENDATIONS.fill({name: [row[i] for row in rows] for i, name in enumerate(columns)})
+
+
+def _use(session: Session, hosts: tuple[str, ...], parts: list[Summary]) -> Utilization:
+    """The utilization of all hosts. Their operations are needed only where one is unknown on some host."""
+    use = sum_utilization([part.use for part in parts])
+    if len(parts) > 1 and any(part.excesses for part in parts):
+        return with_work_of(use, merge_hlo_ops(session.map(device_ops, hosts)))
+    return use
 
 
 def _excesses(run: Run) -> tuple[Diagnostic, ...]:

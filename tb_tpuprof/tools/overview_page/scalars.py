@@ -331,8 +331,9 @@ def _use_scalars(run: Run) -> dict[str, Scalar]:
         use.duty_cycle,
         "of the chips' profiled time" if use.duty_cycle is not None else "",
     )
-    flops = ("flops_per_s", use.flops, machine.peak_flops_per_s, use.flops_fraction)
-    moved = ("bytes_per_s", use.hbm_bytes, machine.peak_hbm_bytes_per_s, use.bandwidth_fraction)
+    max_flops, max_bytes = (most / seconds if seconds else 0.0 for most in (use.max_flops, use.max_bytes))
+    flops = ("flops_per_s", use.flops, max_flops, use.flops_fraction)
+    moved = ("bytes_per_s", use.hbm_bytes, max_bytes, use.bandwidth_fraction)
     rates = (
         ("flops_fraction", flops),
         ("hbm_bandwidth_fraction", moved),

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from tb_tpuprof.analysis.ops.stats import op_stats_by_shape
-from tb_tpuprof.analysis.pytorch.kernels import kernel_work
+from tb_tpuprof.analysis.pytorch.kernels import call_work, kernel_work, operator_calls
 from tb_tpuprof.ingest.opening import open_trace
 
 DATA = Path(__file__).parent.parent / "data" / "gpu"
@@ -148,9 +148,20 @@ def test_flops_by_operator_equal_a_plain_reading(file: str) -> None:
     expected = _plainly_counted(path)
     trace = open_trace(str(path))
     work = kernel_work(trace)
-    counted: dict[str, float] = defaultdict(float)
-    for kind, flops in zip(work.kind.tolist(), work.flops.tolist(), strict=True):
-        if not math.isnan(flops):
-            counted[trace.strings.get(int(work.calls.name[kind]))] += flops
+    events = np.unique(work.launched_by)
+    calls, kind = operator_calls(trace, events)
+    counted, kept, above = (defaultdict[str, float](float) for _ in range(3))
+    is_above = np.isin(events, work.launched_by[work.flops_excess > 0])
+    for row, flops, is_impossible in zip(
+        kind.tolist(), call_work(trace, events, calls, kind)[0].tolist(), is_above.tolist(), strict=True
+    ):
+        name = trace.strings.get(int(calls.name[row]))
+        counted[name] += 0.0 if math.isnan(flops) else flops
+        above[name] += flops if is_impossible else 0.0
+    for row, flops in zip(work.kind.tolist(), work.flops.tolist(), strict=True):
+        kept[trace.strings.get(int(work.calls.name[row]))] += 0.0 if math.isnan(flops) else flops
     assert len(expected) >= 2
     assert {name: counted[name] for name in expected} == pytest.approx(expected, rel=1e-9)
+    # What exceeds the peak is left out, and nothing else.
+    assert {name: kept[name] + above[name] for name in expected} == pytest.approx(expected, rel=1e-9)
+    assert (sum(above.values()) > 0) == ("num_workers" in file)

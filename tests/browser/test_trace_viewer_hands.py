@@ -285,7 +285,7 @@ def test_the_view_is_saved_as_a_picture(page: Page, server: Server, tmp_path: Pa
 def test_the_run_is_saved_for_perfetto(page: Page, server: Server, tmp_path: Path, trace: Trace) -> None:
     frame = open_viewer(page, server)
     frame.get_by_role("button", name="Save the view").click()
-    frame.get_by_role("menuitem", name=re.compile("Perfetto")).click()
+    frame.get_by_role("menuitem", name=re.compile("^Open in Perfetto")).click()
     expect(frame.get_by_role("dialog")).to_contain_text("This page and its server send the file nowhere")
     with page.expect_download() as saved:
         frame.get_by_role("button", name="Save the whole run").click()

@@ -148,10 +148,10 @@ def test_flops_by_operator_equal_a_plain_reading(file: str) -> None:
     expected = _plainly_counted(path)
     trace = open_trace(str(path))
     work = kernel_work(trace)
-    events = np.unique(work.launched_by)
+    events = np.unique(work.call)
     calls, kind = operator_calls(trace, events)
     counted, kept, above = (defaultdict[str, float](float) for _ in range(3))
-    is_above = np.isin(events, work.launched_by[work.flops_excess > 0])
+    is_above = np.isin(events, work.call[work.flops_excess > 0])
     for row, flops, is_impossible in zip(
         kind.tolist(), call_work(trace, events, calls, kind)[0].tolist(), is_above.tolist(), strict=True
     ):

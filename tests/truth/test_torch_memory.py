@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.input.torch_loader import loader_changes, loader_use
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.memory_profile.view import TOOL
+from tb_tpuprof.tools.why import diagnosis
 from tests.truth.plain_modules import memories
 from tests.truth.test_heap import rows
 
@@ -101,3 +103,7 @@ def test_workers_that_are_too_slow_take_as_long_as_the_job_measured() -> None:
     assert change.gain_ps / 1e12 <= sum(waits) / 8
     factor = sum(steps) / (sum(steps) - sum(waits))
     assert change.text.startswith(f"Use {factor:.1f} times as many `num_workers`")
+    # The diagnosis names it, too, though only every second step waits: there are two workers.
+    first = diagnosis(session, session.hosts, "").findings[0]
+    assert first.cause == Cause.INPUT
+    assert first.time_ps / 1e12 == pytest.approx(sum(waits) / 8, rel=0.01)

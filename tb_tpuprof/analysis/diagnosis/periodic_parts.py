@@ -10,6 +10,9 @@ The same holds for steps that stand out clearly by another part.
 A program that every n-th step calls can run beyond the end of that step:
 
 calls of it      · · 8 3 · · 6 5 · · 9 2        every 4th step, although two successive steps each time
+
+Waiting for input is input, however regular: n workers that are too slow deliver n batches at once, and
+every n-th step waits for all of them.
 """
 
 from __future__ import annotations
@@ -130,7 +133,7 @@ def _found(
     high = {
         key: spikes
         for key, total in totals.items()
-        if (spikes := _of_part(key[0], total, usual_ps, calls, functions))
+        if key[0] != Cause.INPUT and (spikes := _of_part(key[0], total, usual_ps, calls, functions))
     }
     # What a function does while nothing computes belongs to the steps that call it, too.
     slowing = {

@@ -43,6 +43,16 @@ def test_the_excess_of_every_fourth_step_is_periodic_and_the_rest_is_not() -> No
     assert (period.first_ps, period.last_ps, period.programs) == (3, 9, ())
 
 
+def test_input_that_every_fourth_step_waits_for_stays_input() -> None:
+    """Three unlike waits beside the same times in Python, of which the excess is periodic."""
+    times = [2, 2, 2, 42, 2, 2, 2, 47, 2, 2, 2, 37]
+    waited = part(Cause.INPUT, *times, culprit=LOG)
+    saved = part(Cause.PYTHON, *times, culprit=SAVE)
+    kept, (period,) = without_periodic([waited, saved], Calls(), columns(*[150] * 12))
+    assert rows(kept)[(Cause.INPUT, "log", "", "")] == times
+    assert (period.culprit, period.was) == (SAVE, Cause.PYTHON)
+
+
 @pytest.mark.parametrize(
     ("times", "why"),
     [

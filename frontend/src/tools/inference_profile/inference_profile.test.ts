@@ -8,6 +8,7 @@ function latencies(
   bins: readonly [number, number, number][],
   marks: readonly [string, number, number | null][],
 ): ReturnType<typeof payloadOf> {
+  const models = tableFor(TABLES.models, { n_requests: [1] });
   return payloadOf({
     tables: {
       histogram: tableFor(TABLES.histogram, {
@@ -20,6 +21,7 @@ function latencies(
         latency_ps: marks.map(([, ps]) => ps),
         request: marks.map(([, , request]) => request),
       }),
+      models: { ...models, columns: models.columns.map((column) => ({ ...column, title: 'Requests' })) },
     },
   });
 }
@@ -68,7 +70,7 @@ describe('the histogram', () => {
     ]);
     expect(drawing?.bars[1]?.tip).toBe('20.0\u00a0ms to 30.0\u00a0ms: 8');
     expect(drawing?.counts.map(({ text }) => text)).toEqual(['2', '4', '6', '8']);
-    expect(drawing?.note).toBe('per 10.0\u00a0ms');
+    expect(drawing?.note).toBe('requests per 10.0\u00a0ms');
   });
 
   it('draws many on a logarithmic scale, so that one stays visible', () => {

@@ -124,6 +124,8 @@ def device_word(facts: RunFacts, n_devices: int) -> str:
 def devices_text(facts: RunFacts) -> str:
     """Number of devices that ran something; number in the trace, if larger; number of chips."""
     n_chips = facts.hardware.n_chips
+    if not facts.n_active and facts.n_present:
+        return f"{facts.n_present:,} (no operations recorded)"
     more = [f"{facts.n_present:,} present"] if facts.n_present > facts.n_active else []
     more += [f"{n_chips:,} chip{'s' * (n_chips != 1)}"] if n_chips else []
     return f"{facts.n_active:,} ({', '.join(more)})" if more else f"{facts.n_active:,}"

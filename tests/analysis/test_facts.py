@@ -35,6 +35,9 @@ def test_devices_that_ran_something_are_active() -> None:
     assert (facts.n_active, facts.n_present) == (3, 4)
     assert devices_text(facts) == "3 (4 present)"
     assert of("main  [x ]").n_active == 0
+    idle = run_facts([host_facts(build([DrawnPlane(f"/device:GPU:{i}") for i in range(3)]))])
+    assert devices_text(idle) == "3 (no operations recorded)"
+    assert devices_text(of("main  [x ]")) == "0"
 
 
 def test_device_time_is_the_sum_of_the_devices_spans_and_busy_its_part() -> None:

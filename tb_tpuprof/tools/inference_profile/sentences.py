@@ -50,6 +50,12 @@ def verdict_of(found: HostInference, more: tuple[str, ...] = ()) -> Verdict:
     )
 
 
+def limit_sentence(found: HostInference) -> str:
+    """What limits these requests, empty if there are too few or no single part does."""
+    found_limits = limits(found)
+    return "" if found_limits.limit in ("mixed", "unknown") else _text(found, found_limits)
+
+
 def _level(found_limits: Limits) -> Literal["good", "warn", "unknown"]:
     if found_limits.limit == "device":
         return "good"

@@ -28,6 +28,7 @@ from tb_tpuprof.tools.base import Param, Params
 from tb_tpuprof.tools.clocks import clocks_of
 from tb_tpuprof.tools.comm_costs import exposed_scalars
 from tb_tpuprof.tools.findings_tables import causes_table, findings_table
+from tb_tpuprof.tools.inference_profile.sentences import limit_sentence
 from tb_tpuprof.tools.overview_page.scalars import SCALARS, TILES, Run, environment, scalars, with_dispatch
 from tb_tpuprof.tools.overview_page.tables import (
     RECOMMENDATIONS,
@@ -127,7 +128,8 @@ def _with_details(job_finding: Finding, run: Run, hosts: tuple[str, ...]) -> Fin
         )
         job_finding = replace(job_finding, details=(*_short_run(run.facts), *job_finding.details))
         if run.requests is not None and not job_finding.category:
-            job_finding = replace(job_finding, text=latency_sentence(run.requests))
+            said = (limit_sentence(run.requests), latency_sentence(run.requests))
+            job_finding = replace(job_finding, text=" ".join(text for text in said if text))
     loader = loader_sentence([part.loader for part in run.parts], hosts)
     if not loader or job_finding.category not in ("input", "other"):
         return job_finding

@@ -10,13 +10,17 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from enum import Enum
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tb_tpuprof.analysis.device.hardware import hardware
+from tb_tpuprof.analysis.diagnosis.causes import Cause
+from tb_tpuprof.analysis.inference.work import Part
 from tb_tpuprof.analysis.overview.summary import summary
+from tb_tpuprof.analysis.pod.topology import PlacedBy
 from tb_tpuprof.analysis.steps.clocks import clock_marks
 from tb_tpuprof.encode import encode_json
 from tb_tpuprof.errors import BadParameter, CaptureFailed, ExecutorFailed, HostsUnreadable, TraceFormatError
@@ -76,6 +80,21 @@ EVIL = pickle.dumps(Evil())
 def test_a_pickle_that_names_anything_else_is_refused(what: object) -> None:
     with pytest.raises((pickle.UnpicklingError, AttributeError)):
         result_cache.unpack(pickle.dumps(what))
+
+
+@pytest.mark.parametrize("member", [Cause.INPUT, Part.DEVICE, PlacedBy.NUMBERS])
+def test_members_of_enumerations_are_packed_by_value(member: Enum, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever this version of Python does: 3.11.2 reduces them to a call of `getattr`."""
+
+    def reduced(self: Enum, _protocol: int) -> tuple[object, tuple[object, ...]]:
+        return getattr, (type(self), self.name)
+
+    monkeypatch.setattr(type(member), "__reduce_ex__", reduced)
+    packed = result_cache.pack((member, [member]))
+    assert packed is not None
+    assert b"getattr" not in packed
+    assert result_cache.unpack(packed) == (member, [member])
+    assert result_cache.unpack(packed)[0] is member
 
 
 def test_a_second_process_reads_no_trace(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:

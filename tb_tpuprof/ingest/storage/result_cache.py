@@ -196,12 +196,16 @@ class _Bounded(io.BytesIO):
 
 
 class _Packer(pickle.Pickler):
-    """Refuses traces, and all classes that the unpacker refuses."""
+    """Refuses traces, and all classes that the unpacker refuses. Members of enumerations are packed by value:
+    some versions of Python (3.11.2) name them through `getattr`, which could name anything.
+    """
 
     def reducer_override(self, obj: Any) -> Any:
         """Called for everything but plain values."""
         if isinstance(obj, Trace):
             raise pickle.PicklingError("a trace does not travel")
+        if isinstance(obj, enum.Enum):
+            return type(obj), (obj.value,)
         if isinstance(obj, type) and not is_allowed(obj.__module__, obj.__qualname__):
             raise pickle.PicklingError(f"{obj.__module__}.{obj.__qualname__} does not travel")
         return NotImplemented

@@ -29,7 +29,6 @@ from bench.traces import (
     OVERLAP,
     PROGRAM,
     REQUESTS,
-    SNAPSHOT,
     STREAM,
     SYNTHETIC,
     SYNTHETIC_50M,
@@ -46,7 +45,6 @@ from bench.traces import (
     overlap_run,
     program_run,
     requests_run,
-    snapshot_run,
     stream_run,
     synthetic_run,
     tf_data_run,
@@ -66,7 +64,6 @@ GENERATED: dict[str, Callable[[], Run]] = {
     REQUESTS: requests_run,
     STREAM: stream_run,
     TRACK_EVENTS: track_events_run,
-    SNAPSHOT: snapshot_run,
     SYNTHETIC_50M: large_run,
 }
 ON_REQUEST = (SYNTHETIC_50M,)  # takes minutes and gigabytes

@@ -7,7 +7,6 @@ the files it reads.
 from __future__ import annotations
 
 import os
-import pickle
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -25,12 +24,10 @@ from bench.synthetic_trace import write_trace
 from bench.tf_data_trace import write_copies
 from bench.track_events_trace import SUFFIX as TRACK_EVENTS_SUFFIX
 from bench.track_events_trace import write_track_events
-from tests.ingest.torch_allocator import Allocator, snapshot_of, train
 from tests.synthetic_serving import Server, serving
 
 XPLANE_SUFFIX = ".xplane.pb"
-SNAPSHOT_SUFFIX = "_snapshot.pickle"
-SUFFIXES = (XPLANE_SUFFIX, STREAM_SUFFIX, TRACK_EVENTS_SUFFIX, SNAPSHOT_SUFFIX)
+SUFFIXES = (XPLANE_SUFFIX, STREAM_SUFFIX, TRACK_EVENTS_SUFFIX)
 N_HOSTS = 8
 N_SYNTHETIC_EVENTS = 10_000_000
 N_LARGE_EVENTS = 50_000_000
@@ -48,10 +45,8 @@ TF_DATA = "tf_data"
 REQUESTS = "requests"
 STREAM = "stream"
 TRACK_EVENTS = "track_events"
-SNAPSHOT = "snapshot"
 N_REQUESTS = 100_000
 N_COPIES = 50
-N_SNAPSHOT_STEPS = 20_000
 
 
 @dataclass(frozen=True)
@@ -212,17 +207,6 @@ def track_events_run() -> Run:
     if not list(folder.glob(f"*{TRACK_EVENTS_SUFFIX}")):
         write_track_events(folder / f"host0{TRACK_EVENTS_SUFFIX}")
     return _run(TRACK_EVENTS, folder, TRACK_EVENTS_SUFFIX)
-
-
-def snapshot_run() -> Run:
-    """A synthetic memory snapshot of PyTorch with the allocator's history of 20,000 steps."""
-    folder = work_dir() / "traces" / SNAPSHOT
-    if not list(folder.glob(f"*{SNAPSHOT_SUFFIX}")):
-        allocator = Allocator(0, 2**40)
-        train(allocator, N_SNAPSHOT_STEPS, seed=1)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"host0{SNAPSHOT_SUFFIX}").write_bytes(pickle.dumps(snapshot_of([allocator])))
-    return _run(SNAPSHOT, folder, SNAPSHOT_SUFFIX)
 
 
 def _run(name: str, folder: Path, suffix: str = XPLANE_SUFFIX) -> Run:

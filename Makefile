@@ -12,7 +12,7 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 # As many workers as processors, each with a TensorBoard and a browser; a file's tests stay together, and the
 # longest files start first (tests/longest_first.py).
 WORKERS ?= auto
-PYTEST = $(PY) -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+PYTEST := $(PY) -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 NPM := PATH="$(CURDIR)/$(VENV)/bin:$$PATH" node $(VENV)/npm-cli.js --prefix frontend --no-audit --no-fund --no-update-notifier
 
 # The first Python that is new enough and can make environments.
@@ -41,8 +41,6 @@ test: tools ## Before a commit: the frontend's and Python's tests but the slow o
 	$(NPM) test
 	$(PYTEST) -m "not slow" $(ARGS)
 
-# They wait for jobs and browsers nearly half of the time: one worker more than there are processors.
-slow: WORKERS = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 slow: tools others ## The other tests: hostile sizes, wheels, real jobs, corpus, peer, all browser walks
 	$(PYTEST) -m slow $(ARGS)
 

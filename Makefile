@@ -119,17 +119,19 @@ $(VENV)/.built: $(VENV)/.made setup.py $(NATIVE_SOURCES) | $(BUNDLE)
 	@$(PY) -c 'import glob, sys; glob.glob("tb_tpuprof/native/compiled/*.so") or sys.stderr.write("WARNING: no C compiler (or no Python headers): using the slower plain Python decoder.\n")'
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.made | $(BUNDLE)
+# tb_tpuprof itself is installed already: this adds what its extra names, and compiles nothing.
+$(VENV)/.dev: $(VENV)/.built
 	@echo "Installing what tests and linters need"
-	@$(PIP) --no-build-isolation --editable '.[dev]'
+	@$(PIP) 'tb-tpuprof[dev]'
 	@touch $@
 
 # Real TensorFlow and JAX servers to capture from, and xprof to compare with, each in an environment of its own.
 others: $(VENV)/.made
 	@$(PY) -m bench.environments
 
-chromium: $(VENV)/.dev
+chromium: $(VENV)/.made
 	@$(PY) tests/browser/chromium.py >/dev/null && exit 0; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		echo "Installing Chromium"; apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; \
+		echo "Installing Chromium"; apt-get update -qq; export DEBIAN_FRONTEND=noninteractive; \
+		apt-get install -y -qq chromium-headless-shell >/dev/null 2>&1 || apt-get install -y -qq chromium >/dev/null; \
 	else echo "*** No Chromium was found: the browser tests will be skipped. Install chromium or set TPUPROF_CHROMIUM. ***"; fi

@@ -9,6 +9,7 @@ twins are used.
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import shutil
 import subprocess
@@ -48,6 +49,8 @@ class BuildNative(build_ext):
             build_dir=os.path.join("build", "cython"),
             language_level=3,
             quiet=True,
+            # Processes that do not fork would run this file anew.
+            nthreads=(os.cpu_count() or 1) if multiprocessing.get_start_method() == "fork" else 0,
             shared_utility_qualified_name=SHARED,
         )
         for ext, translated in zip(self.extensions, made, strict=True):

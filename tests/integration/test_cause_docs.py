@@ -7,8 +7,10 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
-from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ import pytest
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tests.free_port import free_port
 from tests.integration.jobs import ROOT, environment, python_with
+from tests.integration.preloaded import Preloaded
 
 PAGES = {
     path.stem: path.read_text("utf-8")
@@ -23,7 +26,7 @@ PAGES = {
     if path.stem != "README"
 }
 FRAMEWORKS = ("jax", "tensorflow")
-AT_ONCE, LIMIT_S = 2, 240
+LIMIT_S = 240.0
 _MARK = re.compile(r"<!-- run: (\w+) -->\n```python\n(.*?)```", re.DOTALL)
 _PORT = re.compile(r"(start(?:_server)?\()\d+\)")
 PROGRAMS: dict[str, str] = {name: text for page in PAGES.values() for name, text in _MARK.findall(page)}
@@ -35,45 +38,31 @@ def packages(name: str) -> tuple[str, ...]:
     return (framework, *(["keras"] if re.search(r"\bkeras\b", PROGRAMS[name]) else []))
 
 
-def ran(python: str, name: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def ran(python: Preloaded, name: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run a program in a folder of its own; a server that it starts listens on a free port."""
-    (folder / "job.py").write_text(_PORT.sub(rf"\g<1>{free_port()})", PROGRAMS[name]), "utf-8")
-    command = [python, "-W", "error::SyntaxWarning", "job.py"]
-    return subprocess.run(
-        command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=LIMIT_S, check=False
-    )
-
-
-Runs = Mapping[str, "Future[subprocess.CompletedProcess[str]]"]
+    program = folder / "job.py"
+    program.write_text(_PORT.sub(rf"\g<1>{free_port()})", PROGRAMS[name]), "utf-8")
+    return python.run(program, LIMIT_S)
 
 
 @pytest.fixture(scope="module")
-def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
-    """The programs of the tests that were chosen, two at once: most of their time is the import of a
-    framework.
-    """
-    chosen = [
-        item.callspec.params["name"]
-        for item in request.session.items
-        if item.originalname == test_a_marked_program_runs.__name__
-    ]
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        found = {}
-        for name in chosen:
-            try:
-                python = python_with(*packages(name))
-            except pytest.skip.Exception:
-                continue  # the test says it
-            found[name] = pool.submit(ran, python, name, tmp_path_factory.mktemp(name))
-        yield found
-        pool.shutdown(cancel_futures=True)
+def preloaded() -> Iterator[Callable[[tuple[str, ...]], Preloaded]]:
+    """The interpreter for programs that need these packages; skips the test where no Python has them."""
+    with ExitStack() as stack:
+
+        @cache
+        def started(python: str, framework: str) -> Preloaded:
+            return stack.enter_context(Preloaded(python, framework, environment()))
+
+        yield lambda needed: started(python_with(*needed), needed[0])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_marked_program_runs(name: str, runs: Runs) -> None:
-    python_with(*packages(name))
-    done = runs[name].result()
+def test_a_marked_program_runs(
+    name: str, preloaded: Callable[[tuple[str, ...]], Preloaded], tmp_path: Path
+) -> None:
+    done = ran(preloaded(packages(name)), name, tmp_path)
     assert done.returncode == 0, done.stderr[-4000:]
 
 
@@ -94,13 +83,21 @@ def test_programs_are_python(page: str) -> None:
 
 
 def test_a_program_that_fails_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-
     monkeypatch.setitem(PROGRAMS, "bad_jax", "start_server(9999)\n")
-    done = ran(sys.executable, "bad_jax", tmp_path)
-    assert done.returncode == 1
-    assert "NameError" in done.stderr
-    assert "start_server(" in done.stderr
-    assert "9999" not in done.stderr
+    monkeypatch.setitem(PROGRAMS, "invalid_jax", "print(1 is 1)\n")
+    monkeypatch.setitem(PROGRAMS, "good_jax", "import decimal\nprint(decimal.Decimal(1) / 3)\n")
+    with Preloaded(sys.executable, "json", {}) as python:
+        done = ran(python, "bad_jax", tmp_path)
+        assert done.returncode == 1
+        assert "NameError" in done.stderr
+        assert "start_server(" in done.stderr
+        assert "9999" not in done.stderr
+        assert '"is" with' in ran(python, "invalid_jax", tmp_path).stderr
+        done = ran(python, "good_jax", tmp_path)
+        assert (done.returncode, done.stdout, done.stderr) == (0, f"0.{'3' * 28}\n", "")
+        monkeypatch.setitem(PROGRAMS, "good_jax", "while True:\n    pass\n")
+        monkeypatch.setattr("tests.integration.test_cause_docs.LIMIT_S", 0.5)
+        with pytest.raises(subprocess.TimeoutExpired):
+            ran(python, "good_jax", tmp_path)
     monkeypatch.setitem(PROGRAMS, "more_tensorflow", "import keras\n")
     assert packages("more_tensorflow") == ("tensorflow", "keras")

@@ -13,6 +13,7 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 # longest files start first (tests/longest_first.py).
 WORKERS ?= auto
 PYTEST := $(PY) -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+JOBS := tests/exam tests/truth tests/integration
 NPM := PATH="$(CURDIR)/$(VENV)/bin:$$PATH" node $(VENV)/npm-cli.js --prefix frontend --no-audit --no-fund --no-update-notifier
 
 # The first Python that is new enough and can make environments.
@@ -25,7 +26,7 @@ NODE_MODULES := frontend/node_modules/.package-lock.json
 BUNDLE := tb_tpuprof/serve/static/index.js
 
 .PHONY: help demo build test slow lint check tools bench conformance truth mutate fuzz exam golden clean
-.PHONY: lint_python lint_frontend chromium others
+.PHONY: lint_python lint_frontend slow_jobs slow_rest chromium others
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,7 +43,14 @@ test: tools ## Before a commit: the frontend's and Python's tests but the slow o
 	$(PYTEST) -m "not slow" $(ARGS)
 
 slow: tools others ## The other tests: hostile sizes, wheels, real jobs, corpus, peer, all browser walks
-	$(PYTEST) -m slow $(ARGS)
+	$(if $(ARGS),$(PYTEST) -m slow $(ARGS),$(MAKE) --jobs=2 --output-sync=target slow_jobs slow_rest)
+
+# Real jobs wait more than they compute, and their clocks count: all other tests give way to them.
+slow_jobs:
+	$(PYTEST) -m slow $(JOBS)
+
+slow_rest:
+	nice $(PYTEST) -m slow $(JOBS:%=--ignore=%) tests/browser $$(grep -rl --include='test_*.py' 'mark\.slow' tests)
 
 lint: lint_python lint_frontend ## Linters, formats, types, dead code, size of the bundle
 

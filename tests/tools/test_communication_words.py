@@ -15,7 +15,7 @@ from tb_tpuprof.tools.comm_costs import Costs, exposed_share
 from tb_tpuprof.tools.communication import view as page_view
 from tb_tpuprof.tools.communication.tables import devices_table, ops_table
 from tb_tpuprof.tools.communication.view import TOOL
-from tb_tpuprof.tools.core_names import core_name, count, unit_of
+from tb_tpuprof.tools.core_names import core_name, unit_of
 from tb_tpuprof.tools.payload import Payload
 from tests.synthetic import write_run
 from tests.synthetic_comm import comm_hosts
@@ -164,7 +164,6 @@ def test_words_for_what_is_compared(session: Session) -> None:
     assert unit_of(ranks) == "rank"
     assert core_name(ranks, 1) == "rank 6"
     assert [unit_of(replace(pod, kind=kind)) for kind in ("GPU", "CPU")] == ["GPU", "host"]
-    assert [count(n, "core") for n in (0, 1, 1024)] == ["0 cores", "1 core", "1,024 cores"]
 
 
 def test_runs_are_read_again_without_a_cache(tmp_path: Path) -> None:

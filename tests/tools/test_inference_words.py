@@ -19,7 +19,7 @@ from tb_tpuprof.tools.inference_profile.rows import (
 )
 from tb_tpuprof.tools.inference_profile.view import TOOL
 from tb_tpuprof.tools.payload import Table
-from tb_tpuprof.tools.requests import counted, request_scalars, throughput_of
+from tb_tpuprof.tools.requests import counted_requests, request_scalars, throughput_of
 from tb_tpuprof.trace.trace import Trace
 from tests.analysis.inference.serving import server
 from tests.builders import PS, DrawnPlane, build, event
@@ -120,7 +120,7 @@ def test_words_of_the_numbers() -> None:
 
 def test_one_of_a_kind_is_singular() -> None:
     found = host_inference(server())
-    assert [counted(found, n) for n in (0, 1, 1200)] == ["0 requests", "1 request", "1,200 requests"]
+    assert [counted_requests(found, n) for n in (0, 1, 1200)] == ["0 requests", "1 request", "1,200 requests"]
     one = TOOL.run(
         session_of(build([DrawnPlane("/host:CPU", {"b": [event("ProcessBatch", 0, 9)]})])), None, {}
     )

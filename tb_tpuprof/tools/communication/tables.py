@@ -13,9 +13,10 @@ from tb_tpuprof.analysis.device.attainable import known_share
 from tb_tpuprof.analysis.pod.collectives import Collective
 from tb_tpuprof.tools.comm_costs import is_whole
 from tb_tpuprof.tools.communication import declared
-from tb_tpuprof.tools.core_names import core_name, count, unit_of
+from tb_tpuprof.tools.core_names import core_name, unit_of
 from tb_tpuprof.tools.payload import Table
 from tb_tpuprof.tools.spec import known_texts
+from tb_tpuprof.units import counted
 
 TRAFFIC_TEXTS = {
     Traffic.DEVICES: "between devices",
@@ -56,7 +57,7 @@ def steps_table(comm: Comm) -> Table:
             "waiting_ps": comm.waiting_ps.mean(axis=0),
             "best_ps": step - comm.gain_ps.mean(axis=0),
         },
-        note=f"mean over {count(len(comm.cores), unit_word(comm))}",
+        note=f"mean over {counted(len(comm.cores), unit_word(comm))}",
         title="The capture" if is_whole(comm) else "",
         titles={"step_ps": "Capture", "step": "Part"} if is_whole(comm) else {},
     )
@@ -129,9 +130,9 @@ def group_text(collective: Collective | None, unit: str) -> str:
     if collective.op.process_group:
         return collective.op.process_group
     if len(collective.op.pairs):
-        return count(len(collective.op.pairs), "pair")
+        return counted(len(collective.op.pairs), "pair")
     n_groups, size = collective.n_groups, collective.group_size
-    return f"all {size:,}" if n_groups == 1 else f"{n_groups:,} × {count(size, unit)}"
+    return f"all {size:,}" if n_groups == 1 else f"{n_groups:,} × {counted(size, unit)}"
 
 
 def last_name(comm: Comm, collective: Collective | None) -> str:

@@ -11,7 +11,7 @@ from tb_tpuprof.analysis.inference.names import Phase
 from tb_tpuprof.analysis.inference.record import HostInference
 from tb_tpuprof.analysis.inference.work import Part
 from tb_tpuprof.tools.payload import NextStep, Verdict
-from tb_tpuprof.tools.requests import counted, unit_word
+from tb_tpuprof.tools.requests import counted_requests, unit_word
 from tb_tpuprof.units import format_fraction, format_time
 
 _COLORS = {"queue": "input", "host": "host", "transfer": "output", "device": "compute", "wait": "wait"}
@@ -245,8 +245,8 @@ def notices(found: HostInference) -> list[tuple[str, str]]:
     if found.unit == "batch":
         result.append(
             (
-                f"The trace has {counted(found, len(found))} of a model server, but not the requests in "
-                "them, so the time in queues is unknown.",
+                f"The trace has {counted_requests(found, len(found))} of a model server, but not the "
+                "requests in them, so the time in queues is unknown.",
                 "Capture with host_tracer_level 2 or higher.",
             )
         )

@@ -28,7 +28,7 @@ from tb_tpuprof.tools.memory_snapshot.history_rows import (
 from tb_tpuprof.tools.payload import Diagnostic, Table
 from tb_tpuprof.tools.spec import Number
 from tb_tpuprof.trace.heap_history import DeviceHistory, Recording
-from tb_tpuprof.units import format_bytes, format_fraction, format_time
+from tb_tpuprof.units import counted, format_bytes, format_fraction, format_time
 
 Int64s = npt.NDArray[np.int64]
 _MOST_DEVICES_NAMED = 20
@@ -197,7 +197,7 @@ def _growing(device: Device, places: Places) -> list[str]:
         for row in rows[:_MOST_GROWING_NAMED].tolist()
     )
     n_more = len(rows) - _MOST_GROWING_NAMED
-    more = f", and {n_more:,} more place{'' if n_more == 1 else 's'}" if n_more > 0 else ""
+    more = f", and {counted(n_more, 'more place')}" if n_more > 0 else ""
     return [f"Possible leak: memory that is not freed grows through the whole history. {named}{more}."]
 
 
@@ -206,7 +206,7 @@ def _diagnostics(recording: Recording, devices: list[Device]) -> tuple[Diagnosti
     if recording.n_skipped:
         n = recording.n_skipped
         text = (
-            f"{n:,} {'entry' if n == 1 else 'entries'} of the history {'is' if n == 1 else 'are'} left out: "
+            f"{counted(n, 'entry', 'entries')} of the history {'is' if n == 1 else 'are'} left out: "
         )
         remedy = "Entries need a known `action` and a `time_us`, which current versions of PyTorch write."
         notices.append(Diagnostic("warning", f"{text}of an unknown kind, or without a time.", remedy))

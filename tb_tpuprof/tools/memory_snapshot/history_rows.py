@@ -21,7 +21,7 @@ from tb_tpuprof.tools.memory_snapshot import history_tables as declared
 from tb_tpuprof.tools.payload import Table
 from tb_tpuprof.tools.spec import Texts, known_texts
 from tb_tpuprof.trace.heap_history import ACTIONS, ALLOC, DeviceHistory, Recording
-from tb_tpuprof.units import format_bytes
+from tb_tpuprof.units import counted, format_bytes
 
 Int64s = npt.NDArray[np.int64]
 N_ROWS = 2000
@@ -125,7 +125,7 @@ def timeline_table(device: Device, window: Window, places: Places) -> Table:
     history, level = device.history, device.levels
     rows = drawn_events(history, level, window.start_ps, window.end_ps, window.width_px)
     low, high = np.searchsorted(history.time_ps, [window.start_ps, window.end_ps + 1]).tolist()
-    noted = f"{high - low:,} event{'' if high - low == 1 else 's'}"
+    noted = counted(high - low, "event")
     return declared.TIMELINE.fill(
         {
             "start_ps": history.time_ps[rows],
@@ -200,8 +200,7 @@ def _at_sizes(shown: Contents, moment: str, places: Places) -> Table:
             "fraction": total[rows] / (shown.total_bytes or 1),
             "place": places.texts(pairs[rows, 1]),
         },
-        _cut(len(order))
-        or f"{format_bytes(int(total.sum()))} in {len(frames):,} block{'' if len(frames) == 1 else 's'}",
+        _cut(len(order)) or f"{format_bytes(int(total.sum()))} in {counted(len(frames), 'block')}",
         title=f"In use {moment}, by size of block",
     )
 

@@ -57,6 +57,15 @@ def too_few(found: HostInference, one: Percentile) -> str:
     return f"there {verb} {counted_requests(found, len(found))}, and {one.name} needs at least {one.least:,}"
 
 
+def span_of(found: HostInference) -> str:
+    """Whose time it is in which devices are busy, where it is not that of these requests on one host:
+    ` of any model, summed over 3 hosts`. Devices work for all models at once.
+    """
+    is_part = len(found.models) > 1 and len(set(found.model.tolist())) == 1
+    n_hosts = len(set(found.host.tolist()))
+    return " of any model" * is_part + (f", summed over {n_hosts:,} hosts" if n_hosts > 1 else "")
+
+
 def latency_sentence(found: HostInference) -> str:
     """How long these requests took: `1,200 requests took 9.91 ms at the median, and 90.1 ms at p99.`"""
     by_name = {one.name: one for one in found.percentiles}

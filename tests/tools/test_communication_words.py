@@ -107,6 +107,23 @@ def test_copies_that_are_not_hidden_are_timed_exactly(session: Session) -> None:
     assert remarks[1][copy] == "bandwidth is a lower bound: from its start to its done"
 
 
+@pytest.mark.parametrize(
+    ("peak", "rate", "remark"),
+    [
+        (10.4e9, "5242880000.0", "bandwidth is a lower bound: from its start to its done"),
+        (9e9, "nan", "bandwidth unknown: the size and the time give more than the device's memory carries"),
+    ],
+)
+def test_a_copy_above_the_memory_s_peak_has_no_bandwidth_and_says_why(
+    session: Session, peak: float, rate: str, remark: str
+) -> None:
+    """1 MiB in 200 µs is 5.2 GB/s, read and written."""
+    comm = joined(session)
+    copy = [one.op.name for one in comm.ops].index("copy.5")
+    ops = table(Payload("t", "r", (), {"ops": ops_table(comm, peak)}, {}), "ops")
+    assert (str(ops["bytes_per_s"][copy]), ops["remark"][copy]) == (rate, remark)
+
+
 @pytest.mark.parametrize(("name", "title"), [("7", "Step 7"), ("Step#7", "Step#7"), ("my step", "my step")])
 def test_names_of_steps_are_not_doubled(
     session: Session, monkeypatch: pytest.MonkeyPatch, name: str, title: str

@@ -127,6 +127,16 @@ def test_one_of_a_kind_is_singular() -> None:
     assert one.diagnostics[-1].message.startswith("The trace has 1 batch of a model server")
 
 
+def test_devices_are_busy_for_all_models_and_on_all_hosts() -> None:
+    """The server's span is 140 µs, that of the loop 70 µs."""
+    one = TOOL.run(session_of(server()), None, {"model": "cat:1"})
+    assert one.scalars["device_busy_fraction"].note == "of the 140 µs with requests of any model"
+    assert one.verdict is not None
+    assert "of the 140 µs from the first request to the last of any model." in one.verdict.details[0]
+    many = TOOL.run(session_of(server(), loop(4, 10), server()), None, {})
+    assert many.scalars["device_busy_fraction"].note == "of the 350 µs with requests, summed over 3 hosts"
+
+
 def test_hosts_are_summed_and_the_longest_span_counts() -> None:
     payload = TOOL.run(session_of(loop(4, 10), loop(2, 10)), None, {})
     assert payload.scalars["n_requests"].note == "in 70.0 µs"

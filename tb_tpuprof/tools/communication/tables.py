@@ -24,6 +24,7 @@ TRAFFIC_TEXTS = {
     Traffic.LOCAL: "within the device",
 }
 _LOWER_BOUND = "bandwidth is a lower bound: from its start to its done"
+_MISCOUNTED = "bandwidth unknown: the size and the time give more than the device's memory carries"
 _OF_CAPTURE = {"exposed_fraction": "Share of capture"}
 
 
@@ -101,7 +102,7 @@ def ops_table(comm: Comm, hbm_bytes_per_s: float = 0.0) -> Table:
             "n_hidden": numbers([one.n_runs[0] for one in rows]),
             "n_partly": numbers([one.n_runs[1] for one in rows]),
             "n_exposed": numbers([one.n_runs[2] for one in rows]),
-            "remark": known_texts([_remark(one) for one in rows]),
+            "remark": known_texts([_remark(one, rate) for one, (rate, _) in zip(rows, rates, strict=True)]),
         },
         f"times are means {per} and {unit_word(comm)}",
         titles={"n_per_step": f"Runs {per}"} | (_OF_CAPTURE if is_whole(comm) else {}),
@@ -146,11 +147,14 @@ def _last_share(collective: Collective | None) -> float | None:
     return collective.last_fraction if collective is not None and collective.last_core >= 0 else None
 
 
-def _remark(one: OpTimes) -> str:
+def _remark(one: OpTimes, rate: float | None) -> str:
+    """`rate`: the algorithm bandwidth that is shown."""
     collective = one.timed
     if collective is None:
-        return _LOWER_BOUND if one.op.is_async and one.bytes_per_s[0] and one.hidden_ps else ""
-    return collective.remark or (_LOWER_BOUND if one.op.is_async and one.bytes_per_s[0] else "")
+        if one.bytes_per_s[0] and not rate:
+            return _MISCOUNTED
+        return _LOWER_BOUND if one.op.is_async and rate and one.hidden_ps else ""
+    return collective.remark or (_LOWER_BOUND if one.op.is_async and rate else "")
 
 
 def devices_table(comm: Comm) -> Table:

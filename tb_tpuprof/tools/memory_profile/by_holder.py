@@ -110,5 +110,6 @@ def module_sentence(table: Table) -> str:
     phases = cells["phase"]
     phase = str((phases.strings or ())[int(phases.values[row])])
     share = format_fraction(shares[row])
-    during = "by the optimizer" if phase == "optimizer" else f"in the {phase} pass"
-    return f"Of all modules, `{texts[row]}` had allocated the largest part of the peak: {share}, {during}."
+    return (
+        f"Of all modules, `{texts[row]}` had allocated the largest part of it: {share}, in the {phase} pass."
+    )

@@ -239,10 +239,11 @@ function meanOf(values: readonly (number | null)[]): number | null {
 }
 
 /** Text alternative of the chart. */
-function labelOf(title: string, { names, series, share }: Drawn): string {
+function labelOf(title: string, { names, series, share, axisName }: Drawn): string {
   const parts = series.map(({ title, values }) => `${title} ${format(meanOf(values), 'ps')}`);
   const below = share ? `; below it, ${share.title.toLowerCase()} of each step` : '';
-  return `${title}: ${plural(names.length, 'step')}; on average ${parts.join(', ')}${below}`;
+  const bars = axisName ? `${plural(names.length, 'bar')}, one per ${axisName}` : plural(names.length, 'step');
+  return `${title}: ${bars}; on average ${parts.join(', ')}${below}`;
 }
 
 /** A single step is one bar: lying, with its parts and their shares named below it. */

@@ -349,7 +349,7 @@ def test_a_host_is_compared_with_the_median_of_the_others(tmp_path: Path) -> Non
 
 def test_bytes_are_unknown_if_no_size_is_known(session: Session) -> None:
     total = summary(session.map(transfers_of, session.hosts))
-    unsized = replace(total, rendezvous=tuple(replace(one, network_bytes=None) for one in total.rendezvous))
+    unsized = replace(total, rendezvous=tuple(replace(one, size_bytes=0) for one in total.rendezvous))
     for found, is_known in ((total, True), (unsized, False)):
         rows = table(Payload("t", "r", (), {"hosts": hosts_table(found)}, {}), "hosts")
         cells = [*rows["network_bytes"], *rows["bytes_per_s"]]

@@ -205,9 +205,7 @@ def _diagnostics(recording: Recording, devices: list[Device]) -> tuple[Diagnosti
     notices = []
     if recording.n_skipped:
         n = recording.n_skipped
-        text = (
-            f"{counted(n, 'entry', 'entries')} of the history {'is' if n == 1 else 'are'} left out: "
-        )
+        text = f"{counted(n, 'entry', 'entries')} of the history {'is' if n == 1 else 'are'} left out: "
         remedy = "Entries need a known `action` and a `time_us`, which current versions of PyTorch write."
         notices.append(Diagnostic("warning", f"{text}of an unknown kind, or without a time.", remedy))
     unsure = [device.history.device for device in devices if not device.levels.is_anchored]

@@ -242,7 +242,9 @@ function meanOf(values: readonly (number | null)[]): number | null {
 function labelOf(title: string, { names, series, share, axisName }: Drawn): string {
   const parts = series.map(({ title, values }) => `${title} ${format(meanOf(values), 'ps')}`);
   const below = share ? `; below it, ${share.title.toLowerCase()} of each step` : '';
-  const bars = axisName ? `${plural(names.length, 'bar')}, one per ${axisName}` : plural(names.length, 'step');
+  const bars = axisName
+    ? `${plural(names.length, 'bar')}, one per ${axisName}`
+    : plural(names.length, 'step');
   return `${title}: ${bars}; on average ${parts.join(', ')}${below}`;
 }
 

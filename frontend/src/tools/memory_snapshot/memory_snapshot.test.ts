@@ -62,7 +62,9 @@ describe('the history', () => {
         (token) => token,
       );
       const series = option['series'] as { markLine?: { data: { xAxis: number }[] } }[];
-      expect(series.flatMap(({ markLine }) => markLine?.data.map(({ xAxis }) => xAxis) ?? [])).toEqual([1, 2]);
+      expect(series.flatMap(({ markLine }) => markLine?.data.map(({ xAxis }) => xAxis) ?? [])).toEqual([
+        1, 2,
+      ]);
     }
   });
 

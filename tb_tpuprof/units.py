@@ -50,6 +50,11 @@ def format_fraction(value: float) -> str:
     return "< 0.01%" if 0 < value < 1e-4 else f"{three_digits(value * 100)}%"
 
 
+def counted(n: int, noun: str, plural: str = "") -> str:
+    """`1 core`, `1,024 cores`. `plural`: of the noun, if it is not the noun and an s."""
+    return f"{n:,} {noun if n == 1 else plural or f'{noun}s'}"
+
+
 def all_of(n: int) -> str:
     """The subject of a sentence about all of `n` things, at least 2: "Both" or "All 3"."""
     return "Both" if n == 2 else f"All {n:,}"

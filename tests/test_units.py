@@ -8,6 +8,7 @@ from tb_tpuprof.units import (
     PS_PER_MS,
     PS_PER_S,
     all_of,
+    counted,
     format_bytes,
     format_time,
     format_value,
@@ -61,6 +62,11 @@ def test_whole_numbers_stay_whole() -> None:
         "1.00 KiB",
         "20.0 GiB",
     ]
+
+
+def test_one_is_singular_and_zero_plural() -> None:
+    assert [counted(n, "core") for n in (0, 1, 1_024)] == ["0 cores", "1 core", "1,024 cores"]
+    assert [counted(n, "batch", "batches") for n in (0, 1, 2)] == ["0 batches", "1 batch", "2 batches"]
 
 
 def test_all_of_two_are_both() -> None:

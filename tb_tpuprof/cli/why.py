@@ -12,7 +12,7 @@ from tb_tpuprof.encode.text import printable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.verdicts import FULL_GAIN, gain_text
 from tb_tpuprof.tools.why import diagnosis, plain
-from tb_tpuprof.units import format_fraction, format_time
+from tb_tpuprof.units import counted, format_fraction, format_time
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -54,8 +54,8 @@ def _text(result: Diagnosis, n_hosts: int) -> str:
         lines += [f"   {name}: {_bare(value)}" for name, value in _facts(finding) if value]
         lines += [f"       {line}" for line in finding.snippet.splitlines()]
     if result.causes:
-        steps = "1 step" if result.n_steps == 1 else f"{result.n_steps} steps"
-        steps = f"mean over all steps of {n_hosts} hosts" if n_hosts > 1 and result.n_steps > 1 else steps
+        steps = counted(result.n_steps, "step")
+        steps = f"mean over all steps of {n_hosts:,} hosts" if n_hosts > 1 and result.n_steps > 1 else steps
         lines += ["", f"Where a step of {format_time(result.step_time_ps)} goes ({steps}):"]
         lines += [
             f"  {format_fraction(cause.share):>8}  {format_time(cause.time_ps):>9}  {cause.cause.label}"

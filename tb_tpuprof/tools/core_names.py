@@ -16,8 +16,3 @@ def core_name(pod: Pod, core: int) -> str:
 def unit_of(pod: Pod) -> str:
     """What is compared: a rank, a TPU's core, a GPU or a host."""
     return "rank" if pod.has_ranks else {"TPU": "core", "GPU": "GPU"}.get(pod.kind, "host")
-
-
-def count(n: int, word: str) -> str:
-    """`1 core`, `1,024 cores`."""
-    return f"{n:,} {word}" + ("" if n == 1 else "s")

@@ -16,7 +16,7 @@ from tb_tpuprof.tools.payload import Scalar
 from tb_tpuprof.tools.reasons import NO_DEVICE, NO_STEPS
 from tb_tpuprof.tools.spec import Number, ScalarSpec, fill_scalars
 from tb_tpuprof.tools.working import quotient, rest
-from tb_tpuprof.units import format_time
+from tb_tpuprof.units import counted, format_time
 
 _WORTH_NOTING = 0.001  # of the steps: smaller shares of copies are not mentioned
 # Numbers that mean the same on every page; `tests/consistency` compares the pages.
@@ -127,7 +127,7 @@ def devices_text(facts: RunFacts) -> str:
     if not facts.n_active and facts.n_present:
         return f"{facts.n_present:,} (no operations recorded)"
     more = [f"{facts.n_present:,} present"] if facts.n_present > facts.n_active else []
-    more += [f"{n_chips:,} chip{'s' * (n_chips != 1)}"] if n_chips else []
+    more += [counted(n_chips, "chip")] if n_chips else []
     return f"{facts.n_active:,} ({', '.join(more)})" if more else f"{facts.n_active:,}"
 
 

@@ -198,7 +198,9 @@ def _base(diagnosis: Diagnosis, n_hosts: int) -> str:
     if diagnosis.n_steps == 1:
         return "of one step"
     return (
-        f"mean over {diagnosis.n_steps} steps" if n_hosts == 1 else f"mean over all steps of {n_hosts} hosts"
+        f"mean over {diagnosis.n_steps:,} steps"
+        if n_hosts == 1
+        else f"mean over all steps of {n_hosts:,} hosts"
     )
 
 

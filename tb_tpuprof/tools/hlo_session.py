@@ -26,7 +26,7 @@ from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Availability
 from tb_tpuprof.tools.payload import Diagnostic
 from tb_tpuprof.trace.trace import Trace
-from tb_tpuprof.units import format_fraction
+from tb_tpuprof.units import counted, format_fraction
 
 _HOSTS_TO_CHECK = 4
 _MATTERS = 0.001
@@ -150,10 +150,10 @@ def _unknown_work(ops: HloOps) -> list[Diagnostic]:
         return []
     of_calls = int(ops.self_ps[unknown][ops.category.is_in((CUSTOM_CALL,))[unknown]].sum())
     share = format_fraction(time / (ops.busy_ps or 1))
-    count = "1 operation" if len(unknown) == 1 else f"{len(unknown):,} operations"
+    have = "has" if len(unknown) == 1 else "have"
     text = (
-        f"{count} ({share} of the operations' time) {'has' if len(unknown) == 1 else 'have'} no FLOP or "
-        "byte counts in trace or HLO"
+        f"{counted(len(unknown), 'operation')} ({share} of the operations' time) {have} no FLOP or byte "
+        "counts in trace or HLO"
     )
     text += ", most of them custom calls, such as Pallas or FFI kernels." if 2 * of_calls > time else "."
     remedy = (

@@ -14,7 +14,7 @@ from tb_tpuprof.tools.base import Availability
 from tb_tpuprof.tools.spec import Values, number, text
 from tb_tpuprof.trace.hlo_programs import Program, Programs
 
-REASON = "the trace contains no HLO of compiled programs."
+REASON = "no HLO of compiled programs was found."  # nor need there be a trace
 REMEDY = (
     "XLA writes the HLO of the programs it runs into the profile: capture with JAX, or with TensorFlow "
     "and jit_compile=True, and leave `enable_hlo_proto` on."

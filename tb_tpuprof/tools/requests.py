@@ -10,7 +10,7 @@ from tb_tpuprof.analysis.inference.record import HostInference
 from tb_tpuprof.tools.payload import Scalar
 from tb_tpuprof.tools.spec import Number, ScalarSpec, fill_scalars
 from tb_tpuprof.tools.working import quotient
-from tb_tpuprof.units import format_time, three_digits
+from tb_tpuprof.units import counted, format_time, three_digits
 
 REQUEST_SCALARS = (
     ScalarSpec(
@@ -46,15 +46,24 @@ def unit_word(found: HostInference, n: int) -> str:
     return found.unit if n == 1 else _PLURALS[found.unit]
 
 
-def counted(found: HostInference, n: int) -> str:
+def counted_requests(found: HostInference, n: int) -> str:
     """`1,200 requests`."""
-    return f"{n:,} {unit_word(found, n)}"
+    return counted(n, found.unit, _PLURALS[found.unit])
 
 
 def too_few(found: HostInference, one: Percentile) -> str:
     """Why a percentile is not given."""
-    few = f"there is 1 {found.unit}" if len(found) == 1 else f"there are {counted(found, len(found))}"
-    return f"{few}, and {one.name} needs at least {one.least:,}"
+    verb = "is" if len(found) == 1 else "are"
+    return f"there {verb} {counted_requests(found, len(found))}, and {one.name} needs at least {one.least:,}"
+
+
+def span_of(found: HostInference) -> str:
+    """Whose time it is in which devices are busy, where it is not that of these requests on one host:
+    ` of any model, summed over 3 hosts`. Devices work for all models at once.
+    """
+    is_part = len(found.models) > 1 and len(set(found.model.tolist())) == 1
+    n_hosts = len(set(found.host.tolist()))
+    return " of any model" * is_part + (f", summed over {n_hosts:,} hosts" if n_hosts > 1 else "")
 
 
 def latency_sentence(found: HostInference) -> str:
@@ -62,7 +71,7 @@ def latency_sentence(found: HostInference) -> str:
     by_name = {one.name: one for one in found.percentiles}
     median, late = by_name["p50"], by_name["p99"]
     longest = format_time(int(found.latency_ps.max()))
-    took = f"{counted(found, len(found))} took"
+    took = f"{counted_requests(found, len(found))} took"
     if median.row < 0:
         return f"{took} {longest}."
     tail = f"{format_time(late.latency_ps)} at p99" if late.row >= 0 else f"{longest} at most"
@@ -102,7 +111,7 @@ def request_scalars(found: HostInference) -> dict[str, Scalar]:
         return {}
     by_name = {one.name: one for one in found.percentiles}
     flow = throughput_of(found)
-    batches = f" and {len(found.batches):,} batches" if len(found.batches) else ""
+    batches = f" and {counted(len(found.batches), 'batch', 'batches')}" if len(found.batches) else ""
     span = f"in {format_time(flow.span_ps)}{batches}" if flow else ""
     mean = f"average {format_time(float(found.latency_ps.mean()))}"
     longest = f"max {format_time(int(found.latency_ps.max()))}"

@@ -135,8 +135,8 @@ class View:
             notices.append(
                 Diagnostic(
                     "info",
-                    f"The first {MAX_HOSTS} hosts are shown, {self.skipped} more are not.",
-                    "Choose up to 16 hosts to see others.",
+                    f"Only the first {MAX_HOSTS} of {MAX_HOSTS + self.skipped:,} hosts are shown.",
+                    f"Choose up to {MAX_HOSTS} hosts to see others.",
                 )
             )
         notices += [

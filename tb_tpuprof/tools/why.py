@@ -52,7 +52,7 @@ def diagnosis(session: Session, hosts: Sequence[str] = (), step: str = "") -> Di
     if len(read_hosts) == len(all_hosts):
         return result
     text = (
-        f"Causes are those of {len(read_hosts)} of {len(all_hosts)} hosts: the {_SLOWEST} slowest, and "
+        f"Causes are those of {len(read_hosts):,} of {len(all_hosts):,} hosts: the {_SLOWEST} slowest, and "
         "others evenly spaced in the host list."
     )
     return replace(result, note=text)

@@ -36,8 +36,9 @@ class DeviceHistory:
 
     `time_ps` never falls and counts from the first event of all devices. `size_bytes` are what the program
     requested of blocks, and what segments grew or shrank by. `address` of an OOM is the memory that the
-    device reported as free. `end_reserved_bytes`: total size of the segments when the snapshot was saved,
-    `end_pending_bytes`: the part of the survivors that the program has freed and a stream still uses.
+    device reported as free, −1 if it did not. `end_reserved_bytes`: total size of the segments when the
+    snapshot was saved, `end_pending_bytes`: the part of the survivors that the program has freed and a stream
+    still uses.
     """
 
     device: str

@@ -54,7 +54,7 @@ def test_dragging_zooms_with_a_new_request(page: Page, server: Server) -> None:
     assert abs(float(state["end_ps"]) / end - 0.75) < 0.01
     inside = n_events_within(state)
     expect(frame_of(page).get_by_role("region", name="Memory in use")).to_contain_text(f"{inside:,} events")
-    frame_of(page).get_by_role("button", name="Whole capture").click()
+    frame_of(page).get_by_role("button", name="Show all").click()
     page.wait_for_function("!location.hash.includes('start_ps')")
 
 

@@ -58,7 +58,7 @@ def test_history_moment_and_device(page: Page, server: Server, run: str) -> None
     expect(frame.get_by_label("Verdict")).to_contain_text("GPU 1 also ran out of memory")
     assert state_of(page)["device"] == "GPU 0"
     frame.get_by_role("button", name="Zoom in").click()
-    expect(frame.get_by_role("button", name="All: whole capture")).to_be_enabled()
+    expect(frame.get_by_role("button", name="Show all")).to_be_enabled()
     assert int(state_of(page)["start_ps"]) > 0
 
 

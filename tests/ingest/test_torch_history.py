@@ -136,7 +136,7 @@ def test_odd_values_are_nothing() -> None:
     recording = read(odd)
     assert recording is not None
     (history,) = recording.devices
-    assert history.address.tolist() == [0, 0, 0, 0]
+    assert history.address.tolist() == [0, 0, 0, -1]  # what the device had left is unknown
     assert history.size_bytes.tolist() == [0, 0, 0, 0]
     assert (history.time_ps // PS).tolist() == [0, 1, 2, 3]
 

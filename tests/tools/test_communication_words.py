@@ -15,7 +15,7 @@ from tb_tpuprof.tools.comm_costs import Costs, exposed_share
 from tb_tpuprof.tools.communication import view as page_view
 from tb_tpuprof.tools.communication.tables import devices_table, ops_table
 from tb_tpuprof.tools.communication.view import TOOL
-from tb_tpuprof.tools.core_names import core_name, count, unit_of
+from tb_tpuprof.tools.core_names import core_name, unit_of
 from tb_tpuprof.tools.payload import Payload
 from tests.synthetic import write_run
 from tests.synthetic_comm import comm_hosts
@@ -107,6 +107,23 @@ def test_copies_that_are_not_hidden_are_timed_exactly(session: Session) -> None:
     assert remarks[1][copy] == "bandwidth is a lower bound: from its start to its done"
 
 
+@pytest.mark.parametrize(
+    ("peak", "rate", "remark"),
+    [
+        (10.4e9, "5242880000.0", "bandwidth is a lower bound: from its start to its done"),
+        (9e9, "nan", "bandwidth unknown: the size and the time give more than the device's memory carries"),
+    ],
+)
+def test_a_copy_above_the_memory_s_peak_has_no_bandwidth_and_says_why(
+    session: Session, peak: float, rate: str, remark: str
+) -> None:
+    """1 MiB in 200 µs is 5.2 GB/s, read and written."""
+    comm = joined(session)
+    copy = [one.op.name for one in comm.ops].index("copy.5")
+    ops = table(Payload("t", "r", (), {"ops": ops_table(comm, peak)}, {}), "ops")
+    assert (str(ops["bytes_per_s"][copy]), ops["remark"][copy]) == (rate, remark)
+
+
 @pytest.mark.parametrize(("name", "title"), [("7", "Step 7"), ("Step#7", "Step#7"), ("my step", "my step")])
 def test_names_of_steps_are_not_doubled(
     session: Session, monkeypatch: pytest.MonkeyPatch, name: str, title: str
@@ -164,7 +181,6 @@ def test_words_for_what_is_compared(session: Session) -> None:
     assert unit_of(ranks) == "rank"
     assert core_name(ranks, 1) == "rank 6"
     assert [unit_of(replace(pod, kind=kind)) for kind in ("GPU", "CPU")] == ["GPU", "host"]
-    assert [count(n, "core") for n in (0, 1, 1024)] == ["0 cores", "1 core", "1,024 cores"]
 
 
 def test_runs_are_read_again_without_a_cache(tmp_path: Path) -> None:

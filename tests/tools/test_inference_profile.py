@@ -402,7 +402,7 @@ def test_a_long_tail_is_said(slow: int, says: bool) -> None:
     host = [event("predict", 1000 * i, slow if i > 97 else 100) for i in range(100)]
     verdict = TOOL.run(session_of(build([DrawnPlane("/host:CPU", {"main": host})])), None, {}).verdict
     assert verdict is not None
-    assert any(text.startswith("p99 is 2.0 times p50") for text in verdict.details) is says
+    assert any(text.startswith("p99 is 2.00 times p50: 200 ") for text in verdict.details) is says
 
 
 @pytest.mark.parametrize(("nobodys", "says"), [(4, False), (6, True)])

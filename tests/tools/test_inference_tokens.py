@@ -106,6 +106,10 @@ NO_PEAKS = "the device's peak rates are unknown; set them in your own file (TPUP
             "the trace states neither the HLO nor the input shapes of their operations, so no "
             "FLOPs and bytes",
         ),
+        (
+            loads_of(Load(1, 10, 10.0, 8.5, 8.5, 20.0, 20.0, 0.0, 100.0, 100.0)),  # in on-chip memory alone
+            "the FLOPs or bytes of 15.0% of the operations' time are unknown",
+        ),
         (loads_of(load(0.5, 0.1), "CPU", knows_peaks=False), ""),
         (
             loads_of(Load(1, 5, 5.0, 5.0, 5.0, 1.0, 1.0, 1.0), "CPU", False),

@@ -19,7 +19,7 @@ from tb_tpuprof.tools.inference_profile.rows import (
 )
 from tb_tpuprof.tools.inference_profile.view import TOOL
 from tb_tpuprof.tools.payload import Table
-from tb_tpuprof.tools.requests import counted, request_scalars, throughput_of
+from tb_tpuprof.tools.requests import counted_requests, request_scalars, throughput_of
 from tb_tpuprof.trace.trace import Trace
 from tests.analysis.inference.serving import server
 from tests.builders import PS, DrawnPlane, build, event
@@ -120,11 +120,21 @@ def test_words_of_the_numbers() -> None:
 
 def test_one_of_a_kind_is_singular() -> None:
     found = host_inference(server())
-    assert [counted(found, n) for n in (0, 1, 1200)] == ["0 requests", "1 request", "1,200 requests"]
+    assert [counted_requests(found, n) for n in (0, 1, 1200)] == ["0 requests", "1 request", "1,200 requests"]
     one = TOOL.run(
         session_of(build([DrawnPlane("/host:CPU", {"b": [event("ProcessBatch", 0, 9)]})])), None, {}
     )
     assert one.diagnostics[-1].message.startswith("The trace has 1 batch of a model server")
+
+
+def test_devices_are_busy_for_all_models_and_on_all_hosts() -> None:
+    """The server's span is 140 µs, that of the loop 70 µs."""
+    one = TOOL.run(session_of(server()), None, {"model": "cat:1"})
+    assert one.scalars["device_busy_fraction"].note == "of the 140 µs with requests of any model"
+    assert one.verdict is not None
+    assert "of the 140 µs from the first request to the last of any model." in one.verdict.details[0]
+    many = TOOL.run(session_of(server(), loop(4, 10), server()), None, {})
+    assert many.scalars["device_busy_fraction"].note == "of the 350 µs with requests, summed over 3 hosts"
 
 
 def test_hosts_are_summed_and_the_longest_span_counts() -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tb_tpuprof.analysis.dcn.messages import Messages
+from tb_tpuprof.analysis.dcn.summary import summary
+from tb_tpuprof.analysis.dcn.transfers import dcn_host as transfers_of
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.session import Session
+from tb_tpuprof.tools.megascale_stats.tables import hosts_table, slices_table
 from tb_tpuprof.tools.megascale_stats.view import TOOL
 from tb_tpuprof.tools.payload import Payload
 from tests.synthetic import GpuJob, TpuJob, gpu_xspace, tpu_xspace, write_run
@@ -340,6 +345,27 @@ def test_a_host_is_compared_with_the_median_of_the_others(tmp_path: Path) -> Non
     assert page.verdict.details[-1] == (
         "`a` is stalled longest: 400 µs per core, the median of the others is 10.0 µs."
     )
+
+
+def test_bytes_are_unknown_if_no_size_is_known(session: Session) -> None:
+    total = summary(session.map(transfers_of, session.hosts))
+    unsized = replace(total, rendezvous=tuple(replace(one, size_bytes=0) for one in total.rendezvous))
+    for found, is_known in ((total, True), (unsized, False)):
+        rows = table(Payload("t", "r", (), {"hosts": hosts_table(found)}, {}), "hosts")
+        cells = [*rows["network_bytes"], *rows["bytes_per_s"]]
+        known = [bool(np.isfinite(float(str(cell)))) for cell in cells]
+        assert known == [is_known] * 6
+
+
+def test_durations_are_unknown_if_clocks_contradict_each_other_for_all_messages() -> None:
+    """From slice 0 to 1 and 2; of the latter none of two messages has a duration."""
+    rows_of = ([0, 0], [1, 2], [3, 2], [90, 40], [2, 0], [50, 0], [30, 0])
+    columns = [np.array(values, np.int64) for values in rows_of]
+    (slices,) = slices_table([Messages(*columns, 5)]).values()
+    rows = table(Payload("t", "r", (), {"slices": slices}, {}), "slices")
+    assert [str(cell) for cell in rows["longest_ps"]] == ["30.0", "nan"]
+    assert [str(cell) for cell in rows["latency_ps"]] == ["25.0", "nan"]
+    assert rows["n_untimed"] == [1, 2]
 
 
 def test_events_without_messages_on_one_host_are_said(tmp_path: Path) -> None:

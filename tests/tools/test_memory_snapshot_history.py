@@ -67,7 +67,7 @@ def test_out_of_memory_comes_first(tmp_path: Path) -> None:
     assert payload.verdict.level == "bad"
     assert payload.verdict.text == (
         f"GPU 1 ran out of memory: `{place_of((HISTORY,))}` requested 3.00 MiB while 6.00 MiB "
-        "were in use (58.3% of "
+        "was in use (58.3% of "
         f"it was allocated at `{place_of((FORWARD,))}`) and the device had 0 B left. Use a smaller batch, "
         "activation checkpointing (`torch.utils.checkpoint`), or lower precision."
     )
@@ -85,7 +85,7 @@ def test_out_of_memory_though_enough_is_held(tmp_path: Path) -> None:
     assert verdict is not None
     assert verdict.text.endswith(
         f"(100% of it was allocated at `{place_of((MODEL,))}`) and the device had 0 B left. "
-        "6.00 MiB more were held but not in use, in pieces "
+        "6.00 MiB more was held but not in use, in pieces "
         "that are too small or of another pool: `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True` reduces "
         "fragmentation."
     )
@@ -168,6 +168,38 @@ def test_doubts_are_said(tmp_path: Path) -> None:
     snapshot["segments"] = []
     messages = [one.message for one in shown(saved(tmp_path, snapshot), "x_snapshot").diagnostics]
     assert any(text.startswith("GPU 0: the history and the blocks") for text in messages)
+
+
+def test_shares_add_up_where_history_and_blocks_disagree(tmp_path: Path) -> None:
+    """Of the blocks that the snapshot lists, none is in the history, and the reverse."""
+    allocator = failing(is_scattered=False)
+    snapshot = snapshot_of([allocator])
+    block = {"size": 5 * MIB, "requested_size": 5 * MIB, "state": "active_allocated", "frames": []}
+    snapshot["segments"] = [{"device": 1, "address": 512, "total_size": 5 * MIB, "blocks": [block]}]
+    for at_ps in ({"at_ps": "0"}, {}):
+        payload = shown(saved(tmp_path, snapshot), "x_snapshot", **at_ps)
+        for table, column in (("at_places", 2), ("at_sizes", 3)):
+            shares = [row[column] for row in rows(payload, table)]
+            assert sum(shares) == pytest.approx(1)  # type: ignore[arg-type]
+    assert payload.tables["at_places"].note == "11.0 MiB at the peak"
+
+
+def test_what_is_held_is_unknown_where_more_is_in_use(tmp_path: Path) -> None:
+    """A history without segments, and a snapshot without blocks."""
+    snapshot = snapshot_of([failing(is_scattered=False)])
+    snapshot["segments"] = []
+    entries = [one for one in snapshot["device_traces"][1] if not one["action"].startswith("segment_")]
+    for one in entries:
+        one.pop("device_free", None)
+    snapshot["device_traces"][1] = entries
+    payload = shown(saved(tmp_path, snapshot), "x_snapshot")
+    (failure,) = rows(payload, "failures")
+    assert [str(failure[column]) for column in (3, 6)] == ["nan", "nan"]
+    assert payload.verdict is not None
+    assert payload.verdict.text.startswith(
+        f"GPU 1 ran out of memory: `{place_of((HISTORY,))}` requested 3.00 MiB while 6.00 MiB was in use "
+        f"(58.3% of it was allocated at `{place_of((FORWARD,))}`). Use a smaller batch"
+    )
 
 
 def test_long_lists_are_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -267,6 +267,8 @@ def test_a_run_of_pages_is_listed_and_other_tools_say_why_not(tmp_path: Path) ->
     session = Session(str(folder), cache=False)
     working = {tool.name for tool in TOOLS if tool.availability(session)}
     assert working == {"saved_pages"}
+    reasons = {tool.name: tool.availability(session).reason for tool in TOOLS if tool.name != "saved_pages"}
+    assert not [name for name, reason in reasons.items() if "the trace" in reason or not reason]
     with pytest.raises(ToolUnavailable, match="pages that an older profiler saved") as caught:
         get_tool("overview_page").run(session, None, {})
     assert "Saved pages" in caught.value.remedy

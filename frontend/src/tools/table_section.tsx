@@ -4,10 +4,9 @@ import { useMemo } from 'preact/hooks';
 import type { Table as PayloadTable } from '../api/types';
 import { plural } from '../base/units';
 import { Section } from '../widgets/summary';
-import { parseView, PLAIN_VIEW, viewChange } from '../widgets/table/model';
 import { Table } from '../widgets/table/table';
-import { changeOf, paramsOf } from './generic_model';
-import { idleColumns, tableData, type ToolProps } from './tool';
+import { useTableView } from './table_view';
+import { tableData, type ToolProps } from './tool';
 
 /** `params` of a table begin with its name: `ops.sort`. */
 export function TableSection({
@@ -25,11 +24,7 @@ export function TableSection({
   hidden?: readonly string[];
 } & Pick<ToolProps, 'params' | 'setParams'>): VNode {
   const data = useMemo(() => tableData(table), [table]);
-  const initial = useMemo(
-    () => ({ ...PLAIN_VIEW, hidden: new Set([...idleColumns(data), ...hidden]) }),
-    [data],
-  );
-  const view = useMemo(() => parseView(paramsOf(name, params), initial), [params, initial]);
+  const [view, setView] = useTableView(name, { params, setParams }, data, { hidden });
   return (
     <Section title={table.title} note={table.note || plural(table.n_rows, 'row')} end={end}>
       {table.n_rows > 0 && (
@@ -38,7 +33,7 @@ export function TableSection({
           view={view}
           label={table.title}
           hasToolbar={table.n_rows > 10}
-          onView={(next, how) => setParams(changeOf(name, viewChange(view, next, initial)), how)}
+          onView={setView}
           barToken="--c-compute"
         />
       )}

@@ -116,7 +116,7 @@ export function ZoomButtons({
       {button('Zoom out', '−', () => moved(window, 2, 0, tracePs), isWhole)}
       {button('Earlier', '‹', () => moved(window, 1, -0.5, tracePs), isWhole || window.startPs <= 0)}
       {button('Later', '›', () => moved(window, 1, 0.5, tracePs), window.endPs >= tracePs)}
-      {button('All: whole capture', 'All', () => null, isWhole)}
+      {button('Show all', 'All', () => null, isWhole)}
     </span>
   );
 }

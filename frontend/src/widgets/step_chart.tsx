@@ -5,7 +5,7 @@
 import type { EChartsCoreOption } from 'echarts/core';
 import type { ComponentChildren, VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { exactText, format, scaleFor, UNKNOWN } from '../base/units';
+import { exactText, format, plural, scaleFor, UNKNOWN } from '../base/units';
 import { axisStyle, baseOption, Chart, tipElement, type Colors } from './chart';
 import { parseZoom, stepAxis, zoomText } from './step_axis';
 import { Legend, Section, StackBar } from './summary';
@@ -232,13 +232,20 @@ function heightOf(nSteps: number, hasShare: boolean): number {
   return BARS_PX + (hasShare ? SHARE_PX : 0) + (nSteps < ZOOM_FROM_STEPS ? 0 : 26);
 }
 
+/** The mean of the known values, null if there are none. */
+function meanOf(values: readonly (number | null)[]): number | null {
+  const known = values.filter((value) => value !== null);
+  return known.length ? known.reduce((sum, value) => sum + value, 0) / known.length : null;
+}
+
 /** Text alternative of the chart. */
-function labelOf(title: string, { names, series, share }: Drawn): string {
-  const parts = series.map(
-    (one) =>
-      `${one.title} ${format(one.values.reduce<number>((sum, value) => sum + (value ?? 0), 0) / (names.length || 1), 'ps')}`,
-  );
-  return `${title}: ${names.length} steps; on average ${parts.join(', ')}${share ? `; below it, ${share.title.toLowerCase()} of each step` : ''}`;
+function labelOf(title: string, { names, series, share, axisName }: Drawn): string {
+  const parts = series.map(({ title, values }) => `${title} ${format(meanOf(values), 'ps')}`);
+  const below = share ? `; below it, ${share.title.toLowerCase()} of each step` : '';
+  const bars = axisName
+    ? `${plural(names.length, 'bar')}, one per ${axisName}`
+    : plural(names.length, 'step');
+  return `${title}: ${bars}; on average ${parts.join(', ')}${below}`;
 }
 
 /** A single step is one bar: lying, with its parts and their shares named below it. */

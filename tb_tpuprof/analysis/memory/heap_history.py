@@ -67,6 +67,11 @@ class Contents:
     event: Int64s
     unknown_bytes: int
 
+    @property
+    def total_bytes(self) -> int:
+        """All of them: the level after the event, or more if the snapshot's blocks contradict the level."""
+        return int(self.size_bytes.sum()) + self.unknown_bytes
+
 
 @dataclass(frozen=True)
 class Kept:

@@ -105,7 +105,9 @@ class _Reader:
                 continue
             columns.time_us.append(time_us)
             columns.action.append(code)
-            columns.address.append(_address(entry.get("device_free" if code == OOM else "addr")))
+            columns.address.append(
+                _address(entry.get("device_free"), absent=-1) if code == OOM else _address(entry.get("addr"))
+            )
             columns.size.append(whole(entry.get("size")))
             columns.stack.append(self.stacks.number(entry.get("frames")))
         if columns.action:
@@ -182,6 +184,6 @@ def _microseconds(value: Any) -> int:
     return value if type(value) is int and 0 <= value < _LATEST_US else -1
 
 
-def _address(value: Any) -> int:
-    """An address, or bytes that are free; 0 for anything else."""
-    return value if type(value) is int and 0 <= value < 2**62 else 0
+def _address(value: Any, absent: int = 0) -> int:
+    """An address, or bytes that are free; `absent` for anything else."""
+    return value if type(value) is int and 0 <= value < 2**62 else absent

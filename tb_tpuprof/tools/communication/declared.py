@@ -199,9 +199,9 @@ SCALARS = (
         "step_ps",
         "Mean step time",
         "ps",
-        "Duration of a step, mean over all cores",
+        "Duration of a step, mean over all steps and devices",
         is_optional=True,
-        formula="Σ step time ÷ (cores × steps)",
+        formula="Σ step time ÷ (devices × steps)",
     ),
     ScalarSpec(
         "capture_span_ps",

@@ -13,9 +13,10 @@ from tb_tpuprof.analysis.device.attainable import known_share
 from tb_tpuprof.analysis.pod.collectives import Collective
 from tb_tpuprof.tools.comm_costs import is_whole
 from tb_tpuprof.tools.communication import declared
-from tb_tpuprof.tools.core_names import core_name, count, unit_of
+from tb_tpuprof.tools.core_names import core_name, unit_of
 from tb_tpuprof.tools.payload import Table
 from tb_tpuprof.tools.spec import known_texts
+from tb_tpuprof.units import counted
 
 TRAFFIC_TEXTS = {
     Traffic.DEVICES: "between devices",
@@ -23,6 +24,7 @@ TRAFFIC_TEXTS = {
     Traffic.LOCAL: "within the device",
 }
 _LOWER_BOUND = "bandwidth is a lower bound: from its start to its done"
+_MISCOUNTED = "bandwidth unknown: the size and the time give more than the device's memory carries"
 _OF_CAPTURE = {"exposed_fraction": "Share of capture"}
 
 
@@ -56,7 +58,7 @@ def steps_table(comm: Comm) -> Table:
             "waiting_ps": comm.waiting_ps.mean(axis=0),
             "best_ps": step - comm.gain_ps.mean(axis=0),
         },
-        note=f"mean over {count(len(comm.cores), unit_word(comm))}",
+        note=f"mean over {counted(len(comm.cores), unit_word(comm))}",
         title="The capture" if is_whole(comm) else "",
         titles={"step_ps": "Capture", "step": "Part"} if is_whole(comm) else {},
     )
@@ -100,7 +102,7 @@ def ops_table(comm: Comm, hbm_bytes_per_s: float = 0.0) -> Table:
             "n_hidden": numbers([one.n_runs[0] for one in rows]),
             "n_partly": numbers([one.n_runs[1] for one in rows]),
             "n_exposed": numbers([one.n_runs[2] for one in rows]),
-            "remark": known_texts([_remark(one) for one in rows]),
+            "remark": known_texts([_remark(one, rate) for one, (rate, _) in zip(rows, rates, strict=True)]),
         },
         f"times are means {per} and {unit_word(comm)}",
         titles={"n_per_step": f"Runs {per}"} | (_OF_CAPTURE if is_whole(comm) else {}),
@@ -129,9 +131,9 @@ def group_text(collective: Collective | None, unit: str) -> str:
     if collective.op.process_group:
         return collective.op.process_group
     if len(collective.op.pairs):
-        return count(len(collective.op.pairs), "pair")
+        return counted(len(collective.op.pairs), "pair")
     n_groups, size = collective.n_groups, collective.group_size
-    return f"all {size:,}" if n_groups == 1 else f"{n_groups:,} × {count(size, unit)}"
+    return f"all {size:,}" if n_groups == 1 else f"{n_groups:,} × {counted(size, unit)}"
 
 
 def last_name(comm: Comm, collective: Collective | None) -> str:
@@ -145,11 +147,14 @@ def _last_share(collective: Collective | None) -> float | None:
     return collective.last_fraction if collective is not None and collective.last_core >= 0 else None
 
 
-def _remark(one: OpTimes) -> str:
+def _remark(one: OpTimes, rate: float | None) -> str:
+    """`rate`: the algorithm bandwidth that is shown."""
     collective = one.timed
     if collective is None:
-        return _LOWER_BOUND if one.op.is_async and one.bytes_per_s[0] and one.hidden_ps else ""
-    return collective.remark or (_LOWER_BOUND if one.op.is_async and one.bytes_per_s[0] else "")
+        if one.bytes_per_s[0] and not rate:
+            return _MISCOUNTED
+        return _LOWER_BOUND if one.op.is_async and rate and one.hidden_ps else ""
+    return collective.remark or (_LOWER_BOUND if one.op.is_async and rate else "")
 
 
 def devices_table(comm: Comm) -> Table:

@@ -29,11 +29,10 @@ from tb_tpuprof.tools.communication.tables import (
     steps_table,
     unit_word,
 )
-from tb_tpuprof.tools.core_names import count
 from tb_tpuprof.tools.payload import Diagnostic, Payload, Scalar
 from tb_tpuprof.tools.spec import Number, fill_scalars
 from tb_tpuprof.tools.tool import Tool
-from tb_tpuprof.units import format_fraction, format_time, format_value
+from tb_tpuprof.units import counted, format_fraction, format_time, format_value
 
 _HOSTS_TO_CHECK = 4
 _REASON = (
@@ -137,7 +136,7 @@ def _scalars(comm: Comm) -> dict[str, Scalar]:
             ),
             "hidden_ps": Number(costs.hidden_ps, base),
             **(
-                {"capture_span_ps": Number(costs.step_ps, f"mean of {count(len(comm.cores), unit)}")}
+                {"capture_span_ps": Number(costs.step_ps, f"mean of {counted(len(comm.cores), unit)}")}
                 if whole
                 else {"step_ps": Number(costs.step_ps, f"mean of all steps and {unit}s")}
             ),
@@ -183,7 +182,7 @@ def _bus(comm: Comm) -> Number:
         return Number(None, "" if n_all else "nothing is exchanged between devices")
     mean = float(np.average(rates, weights=times))
     fastest = format_value(max(rates), "bytes_per_s")
-    note = f"up to {fastest}; {len(rates):,} of {count(n_all, 'collective')}"
+    note = f"up to {fastest}; {len(rates):,} of {counted(n_all, 'collective')}"
     link = link_of(comm.pod.device)
     carries = f"; {link.name}: {format_value(link.bytes_per_s, 'bytes_per_s')} per direction" if link else ""
     return Number(mean, note + carries)
@@ -194,12 +193,9 @@ def _diagnostics(comm: Comm, hosts: tuple[str, ...]) -> tuple[Diagnostic, ...]:
     left_out = [host for host in hosts if host not in comm.hosts]
     if left_out:
         names = ", ".join(left_out[:5]) + (" …" if len(left_out) > 5 else "")
-        diagnostics.append(
-            Diagnostic(
-                "info",
-                f"{len(left_out):,} of {len(hosts):,} hosts have no device in the others' steps: {names}.",
-            )
-        )
+        have = "has" if len(left_out) == 1 else "have"
+        text = f"{len(left_out):,} of {len(hosts):,} hosts {have} no device in the others' steps: {names}."
+        diagnostics.append(Diagnostic("info", text))
     if is_whole(comm):
         text = "The trace has no steps: the whole capture is shown, from the first operation to the last."
         diagnostics.append(Diagnostic("info", text))

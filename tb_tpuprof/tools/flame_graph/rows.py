@@ -129,7 +129,6 @@ def steps_table(flame: Flame) -> Table:
     kept = np.arange(min(len(steps), MAX_STEPS))
     waits = np.minimum(steps.category_ps("input"), steps.duration_ps)[kept]
     shown, *others = (one.rows for one in flame.hosts[0].chosen)
-    more = len(steps) - len(kept)
     return STEPS.fill(
         {
             "step": [steps.name[i] for i in kept.tolist()],
@@ -138,5 +137,5 @@ def steps_table(flame: Flame) -> Table:
             "is_shown": np.isin(kept, shown),
             "is_compared": np.isin(kept, others[0]) if others else np.zeros(len(kept), np.bool_),
         },
-        f"{more:,} more steps are not listed" if more else "",
+        f"the first {len(kept):,} of {len(steps):,}" if len(steps) > len(kept) else "",
     )

@@ -65,7 +65,7 @@ THREADS = TableSpec(
             "Covered share",
             "fraction",
             "Share of the steps in which the thread has an event, mean of the threads",
-            unknown="scopes and modules are summed over devices and threads",
+            unknown="scopes and modules are summed over devices and threads, or its host lacks the step",
         ),
         flag("is_shown", "Shown", "Whether the page shows it"),
         text("tracks", "Tracks", "Their ids in the trace viewer, as the parameter `threads` takes them"),

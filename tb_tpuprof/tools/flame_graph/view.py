@@ -16,6 +16,7 @@ from tb_tpuprof.tools.payload import Diagnostic, Payload
 from tb_tpuprof.tools.spec import fill_scalars
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import limits_of, with_limits
+from tb_tpuprof.units import counted
 
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
@@ -67,10 +68,11 @@ def _notices(flame: Flame) -> tuple[Diagnostic, ...]:
         )
         notices.append(Diagnostic("warning", text, "Choose hosts of one capture."))
     if flame.n_left_out:
+        left_out = "is" if flame.n_left_out == 1 else "are"
         notices.append(
             Diagnostic(
                 "info",
-                f"The {flame.n_left_out:,} threads with the fewest events are left out.",
+                f"{counted(flame.n_left_out, 'thread')} with the fewest events {left_out} left out.",
                 "Choose fewer hosts to see their threads.",
             )
         )

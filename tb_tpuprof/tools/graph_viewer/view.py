@@ -37,7 +37,7 @@ from tb_tpuprof.tools.sums import summed
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.trace.hlo import HloModule
 from tb_tpuprof.trace.hlo_programs import Program, Programs
-from tb_tpuprof.units import format_fraction, format_time
+from tb_tpuprof.units import counted, format_fraction, format_time
 
 _TEXTS = {"short": SHORT, "long": LONG}
 _PLAIN_TEXT = "text/plain; charset=utf-8"
@@ -228,7 +228,7 @@ def _verdict(program: Program, timed: Timed, center: int, source: _Source) -> Ve
     if n_runs:
         each = f" ({per})" if (per := summed(time, source.n_devices, source.kind)) else ""
         share = f", {format_fraction(time / timed.total_ps)} of the program's time" if timed.total_ps else ""
-        spent = f"{format_time(time)}{each} in {n_runs:,} run{'s' * (n_runs != 1)}{share}"
+        spent = f"{format_time(time)}{each} in {counted(n_runs, 'run')}{share}"
         is_first = center == _first(timed)
         text = (
             f"The most expensive instruction of `{program.title}` is {named}: {spent}."

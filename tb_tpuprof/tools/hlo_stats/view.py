@@ -30,7 +30,7 @@ from tb_tpuprof.tools.sums import busy_note, time_of_ops
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import limits_of, with_limits
 from tb_tpuprof.tools.working import rest
-from tb_tpuprof.units import format_fraction
+from tb_tpuprof.units import counted, format_fraction
 
 N_ROWS = 10_000
 MAX_EXPRESSION = 2_000
@@ -195,7 +195,7 @@ def _scalars(ops: HloOps) -> dict[str, Scalar]:
         else "threads run in parallel"
     )
     again = int(ops.self_ps[_is_rematerialized(ops)].sum()) / (ops.busy_ps or 1)
-    programs = f"of {len(ops.programs):,} program{'s' * (len(ops.programs) != 1)}"
+    programs = f"of {counted(len(ops.programs), 'program')}"
     return fill_scalars(
         SCALARS,
         {

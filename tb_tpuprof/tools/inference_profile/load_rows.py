@@ -10,7 +10,10 @@ from tb_tpuprof.tools.payload import Table
 from tb_tpuprof.tools.spec import TableSpec, known_texts, number, text
 from tb_tpuprof.units import PS_PER_S, format_fraction
 
-_NO_SHARE = "the peak is unknown, or the work in more than half of the operations' time"
+_NO_SHARE = (
+    "the peak is unknown, the work in more than half of the operations' time is unknown, or the work exceeds "
+    "the peak"
+)
 _NO_AMOUNT = "the work in more than half of the operations' time is unknown"
 LOADS = TableSpec(
     "loads",
@@ -128,7 +131,7 @@ def reason(load: Load, loads: HostLoads) -> str:
         return ""
     if not load.device_ps:
         return "no device works for them"
-    if not load.flops_ps or not load.bytes_ps or not load.hbm_bytes:
+    if not load.flops and not load.hbm_bytes:
         return (
             "the trace states neither the HLO nor the input shapes of their operations, so no FLOPs and bytes"
         )

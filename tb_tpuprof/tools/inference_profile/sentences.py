@@ -11,8 +11,8 @@ from tb_tpuprof.analysis.inference.names import Phase
 from tb_tpuprof.analysis.inference.record import HostInference
 from tb_tpuprof.analysis.inference.work import Part
 from tb_tpuprof.tools.payload import NextStep, Verdict
-from tb_tpuprof.tools.requests import counted, unit_word
-from tb_tpuprof.units import format_fraction, format_time
+from tb_tpuprof.tools.requests import counted_requests, span_of, unit_word
+from tb_tpuprof.units import format_fraction, format_time, three_digits
 
 _COLORS = {"queue": "input", "host": "host", "transfer": "output", "device": "compute", "wait": "wait"}
 _WORDS = {
@@ -140,7 +140,7 @@ def _device_sentence(found: HostInference) -> str:
     )
     return (
         f"{who} in {format_fraction(busy)} of the {format_time(found.span_ps)} from the first {found.unit} "
-        f"to the last.{idle}"
+        f"to the last{span_of(found)}.{idle}"
     )
 
 
@@ -164,10 +164,9 @@ def _tail_sentence(found: HostInference) -> str:
     median, last = by_name["p50"], by_name["p99"]
     if last.row < 0 or median.latency_ps <= 0 or last.latency_ps < 2 * median.latency_ps:
         return ""
-    times = last.latency_ps / median.latency_ps
+    times = three_digits(last.latency_ps / median.latency_ps)
     return (
-        f"p99 is {times:.1f} times p50: {format_time(last.latency_ps)} versus "
-        f"{format_time(median.latency_ps)}."
+        f"p99 is {times} times p50: {format_time(last.latency_ps)} versus {format_time(median.latency_ps)}."
     )
 
 
@@ -245,8 +244,8 @@ def notices(found: HostInference) -> list[tuple[str, str]]:
     if found.unit == "batch":
         result.append(
             (
-                f"The trace has {counted(found, len(found))} of a model server, but not the requests in "
-                "them, so the time in queues is unknown.",
+                f"The trace has {counted_requests(found, len(found))} of a model server, but not the "
+                "requests in them, so the time in queues is unknown.",
                 "Capture with host_tracer_level 2 or higher.",
             )
         )

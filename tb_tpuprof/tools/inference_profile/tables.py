@@ -392,8 +392,8 @@ SCALARS = (
         "device_busy_fraction",
         "Device busy",
         "fraction",
-        "Share of the time from the first request's start to the last one's end in which any device of the "
-        "host works",
+        "Share of the time from the first request's start to the last one's end, of all models, in which any "
+        "device of the host works; for several hosts, of the sum",
         formula="time with work on a device ÷ time from the first start to the last end",
         unknown="there are no requests",
     ),

@@ -12,7 +12,7 @@ from tb_tpuprof.tools.spec import Number, ScalarSpec, TableSpec, Texts, Values, 
 from tb_tpuprof.units import format_time
 
 N_ROWS = 10_000
-_FEW = "there are too few: p50 takes 2, p90 10 and p99 100"
+_FEW = "there are too few: p50 needs 2, p90 10 and p99 100"
 _NO_PREFILL = "its prefill is not in the trace"
 _NO_GAP = "the trace shows fewer than two of its tokens"
 TOKENS = TableSpec(
@@ -58,7 +58,7 @@ GENERATIONS = TableSpec(
         text("model", "Model", "The model that answers it", unknown="no request around it names one"),
         text("host", "Host name", "The host that ran it"),
     ),
-    f"A row per request that makes tokens, latest first token first, at most {N_ROWS:,}",
+    f"A row per request that makes tokens, slowest first token first, at most {N_ROWS:,}",
     is_optional=True,
 )
 TOKEN_SCALARS = (
@@ -135,8 +135,8 @@ def _generations(tokens: Tokens, hosts: tuple[str, ...]) -> Table:
         "model": Texts(shown.model, tokens.models),
         "host": Texts(shown.host, hosts),
     }
-    note = f"the {N_ROWS:,} latest of {len(every):,}" if len(every) > N_ROWS else "latest first token first"
-    return GENERATIONS.fill(columns, note)
+    cut = f"the first {N_ROWS:,} of {len(every):,}; " if len(every) > N_ROWS else ""
+    return GENERATIONS.fill(columns, f"{cut}slowest first token first")
 
 
 def _known(values: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:

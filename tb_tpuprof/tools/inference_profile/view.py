@@ -40,6 +40,7 @@ from tb_tpuprof.tools.payload import Diagnostic, Payload, Scalar
 from tb_tpuprof.tools.requests import (
     mean_working,
     request_scalars,
+    span_of,
     throughput_by_host,
     throughput_of,
     unit_word,
@@ -47,7 +48,7 @@ from tb_tpuprof.tools.requests import (
 from tb_tpuprof.tools.spec import Number, fill_scalars
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.working import quotient
-from tb_tpuprof.units import PS_PER_S, format_time, three_digits
+from tb_tpuprof.units import PS_PER_S, counted, format_time, three_digits
 
 _HOSTS_TO_CHECK = 4
 _MODELS_NAMED = 20  # in an error
@@ -117,7 +118,7 @@ def scalars(found: HostInference, tokens: Tokens) -> dict[str, Scalar]:
         "mean_in_progress": Number(flow.mean_in_progress, f"at most {flow.max_in_progress:,}"),
         "device_busy_fraction": Number(
             found.busy_ps / found.span_ps if found.span_ps else None,
-            f"of the {format_time(found.span_ps)} with {unit_word(found, 2)}",
+            f"of the {format_time(found.span_ps)} with {unit_word(found, 2)}{span_of(found)}",
             "Compute busy" if found.device_kind == "CPU" else f"{found.device_kind} busy",
             quotient((found.busy_ps, found.span_ps), "ps"),
         ),
@@ -129,7 +130,7 @@ def scalars(found: HostInference, tokens: Tokens) -> dict[str, Scalar]:
         )
     batch_flow = throughput_by_host(found.batches.host, found.batches.start_ps, found.batches.duration_ps)
     if batch_flow:
-        result["batches_per_s"] = Number(batch_flow.per_s, f"{len(found.batches):,} batches")
+        result["batches_per_s"] = Number(batch_flow.per_s, counted(len(found.batches), "batch", "batches"))
     padding = padding_of(found.batches)
     if padding:
         note = f"{padding.n_padding:,} of {padding.n_slots:,} batch slots"
@@ -137,7 +138,7 @@ def scalars(found: HostInference, tokens: Tokens) -> dict[str, Scalar]:
         result["padding_fraction"] = Number(padding.fraction, note, working=working)
     rate = _tokens_per_s(found, tokens)
     if rate is not None:
-        result["tokens_per_s"] = Number(rate[0], f"{rate[1]:,} tokens")
+        result["tokens_per_s"] = Number(rate[0], counted(rate[1], "token"))
     result |= token_numbers(tokens)
     return {**request_scalars(found), **fill_scalars(SCALARS, result)}
 

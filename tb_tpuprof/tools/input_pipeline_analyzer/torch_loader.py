@@ -9,6 +9,7 @@ import numpy as np
 from tb_tpuprof.analysis.input.torch_loader import LoaderUse, loader_changes
 from tb_tpuprof.tools.payload import Table
 from tb_tpuprof.tools.spec import TableSpec, known_texts, number, text
+from tb_tpuprof.units import counted
 
 _MODES = {
     "in_process": "training process (num_workers=0)",
@@ -151,5 +152,5 @@ def _loader_table(uses: Sequence[LoaderUse]) -> Table:
             "copy_wait_ps": per_step(use.copy_wait_ps for use in uses),
             "pinning_ps": per_step(use.pinning_ps for use in uses),
         },
-        f"means over {uses[0].n_steps:,} steps" if len(uses) == 1 else "means over each host's steps",
+        "means over " + (counted(uses[0].n_steps, "step") if len(uses) == 1 else "each host's steps"),
     )

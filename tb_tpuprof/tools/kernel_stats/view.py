@@ -37,7 +37,7 @@ from tb_tpuprof.tools.spec import Filled, Number, TableSpec, Texts, Values, fill
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import limits_of, with_limits
 from tb_tpuprof.tools.working import quotient
-from tb_tpuprof.units import PS_PER_US, format_fraction, format_time
+from tb_tpuprof.units import PS_PER_US, counted, format_fraction, format_time
 
 N_ROWS = 10_000
 SHORT_PS = 5 * PS_PER_US  # about as long as the host takes to launch a kernel
@@ -225,7 +225,7 @@ def _scalars(merged: Kernels, units: str) -> dict[str, Scalar]:
         SCALARS,
         {
             "kernel_time_ps": Number(all_ps, "of all launches, on all devices and hosts"),
-            "n_launches": Number(n_launches, f"of {n_kernels:,} distinct kernel{'s' * (n_kernels != 1)}"),
+            "n_launches": Number(n_launches, f"of {counted(n_kernels, 'distinct kernel')}"),
             "avg_kernel_ps": Number(
                 mean,
                 "short kernels are launch-bound" if mean < SHORT_PS else "",

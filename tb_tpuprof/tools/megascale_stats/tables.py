@@ -15,6 +15,7 @@ from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, known_texts, number, te
 from tb_tpuprof.tools.tiles import tiles
 
 _NO_SIZE = "the program does not state the kind of collective, its size or its participants"
+_CONTRADICTION = "the clocks contradict each other for all messages"
 _HALVES = (
     (Half.SEND, "send_ps", "In send", "Handing the data to the host"),
     (Half.SEND_DONE, "send_done_ps", "In send-done", "Waiting until the data is sent"),
@@ -125,6 +126,7 @@ HOSTS = TableSpec(
             "Sent",
             "bytes",
             "Bytes that its cores sent over the network; unknown sizes count as 0",
+            unknown=_NO_SIZE,
         ),
         number(
             "bytes_per_s",
@@ -132,7 +134,7 @@ HOSTS = TableSpec(
             "bytes_per_s",
             "Bytes sent per second of a core's time",
             formula="sent ÷ (Σ time of the cores ÷ cores)",
-            unknown="the host's cores ran nothing",
+            unknown="the host's cores ran nothing, or the bytes sent are unknown",
         ),
         text(
             "worst",
@@ -157,9 +159,9 @@ SLICES = TableSpec(
             "Mean duration",
             "ps",
             "Time from sending a message to its arrival, by the clocks of both hosts",
-            unknown="the clocks contradict each other for all messages",
+            unknown=_CONTRADICTION,
         ),
-        number("longest_ps", "Longest", "ps", "The longest duration"),
+        number("longest_ps", "Longest", "ps", "The longest duration", unknown=_CONTRADICTION),
         number(
             "n_untimed",
             "Without duration",
@@ -265,14 +267,16 @@ def hosts_table(total: Summary) -> Table:
         np.where(total.host_span_ps > 0, total.host_span_ps, np.nan),
     )
     worst = [total.rendezvous[i].name if i >= 0 else "" for i in total.host_worst.tolist()]
+    sizes = total.network_bytes
+    sent = np.full(len(cores), np.nan) if len(sizes) and np.isnan(sizes).all() else total.host_bytes
     return HOSTS.fill(
         {
             "host": total.hosts,
             **{name: total.host_stall_ps[:, half] / cores for half, name, _, _ in _HALVES},
             "stall_fraction": total.host_stall_ps.sum(axis=1) / span,
             "count": total.host_count,
-            "network_bytes": total.host_bytes,
-            "bytes_per_s": total.host_bytes / (span / cores) * 1e12,
+            "network_bytes": sent,
+            "bytes_per_s": sent / (span / cores) * 1e12,
             "worst": known_texts(worst),
         },
         "means per core, over the whole capture",
@@ -305,7 +309,7 @@ def slices_table(received: Sequence[Messages]) -> dict[str, Table]:
         "count": sums["count"],
         "size_bytes": sums["size_bytes"],
         "latency_ps": sums["latency_ps"] / timed,
-        "longest_ps": longest,
+        "longest_ps": np.where(sums["timed"] > 0, longest, np.nan),
         "n_untimed": sums["count"] - sums["timed"],
     }
     return {"slices": SLICES.fill({name: column[order] for name, column in values.items()})}

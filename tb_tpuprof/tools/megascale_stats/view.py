@@ -30,6 +30,7 @@ from tb_tpuprof.tools.megascale_stats.tables import (
 from tb_tpuprof.tools.payload import Diagnostic, Payload, Scalar
 from tb_tpuprof.tools.spec import Number, fill_scalars
 from tb_tpuprof.tools.tool import Tool
+from tb_tpuprof.units import counted
 
 _HOSTS_TO_CHECK = 4
 _REASON = "no operation of these TPUs sends to or receives from another slice: the job ran on one slice."
@@ -72,7 +73,7 @@ def _scalars(total: Summary) -> dict[str, Scalar]:
     worst = int(np.where(known, required, -1.0).argmax()) if known.any() else -1
     is_sized = ~np.isnan(total.network_bytes)
     n_hosts = len(total.hosts)
-    of_hosts = f"mean over {n_cores:,} cores of {n_hosts:,} host" + ("" if n_hosts == 1 else "s")
+    of_hosts = f"mean over {counted(n_cores, 'core')} of {counted(n_hosts, 'host')}"
     return fill_scalars(
         SCALARS,
         {
@@ -131,7 +132,7 @@ def _diagnostics(parts: list[DcnHost], received: list[Messages]) -> tuple[Diagno
     n_unfinished = sum(part.n_unfinished for part in parts)
     result = []
     if n_unknown:
-        operations = f"{n_unknown:,} operation" + ("" if n_unknown == 1 else "s")
+        operations = counted(n_unknown, "operation")
         text = f"Transfers by {operations} are left out: the trace lacks the programs that name them."
         result.append(Diagnostic("warning", text, _PROGRAMS))
     if n_unfinished:

@@ -100,7 +100,7 @@ def _note(n_rows: int, moment: str, used: int) -> str:
 
 
 def module_sentence(table: Table) -> str:
-    """The module and phase with most memory at the moment; empty if that is little."""
+    """The module and phase with most memory at the peak; empty if that is little."""
     cells = {column.name: column for column in table.columns}
     names, shares = cells["module"], cells["fraction"].values.tolist()
     texts = [str((names.strings or ())[code]) for code in names.values.tolist()]
@@ -110,4 +110,6 @@ def module_sentence(table: Table) -> str:
     phases = cells["phase"]
     phase = str((phases.strings or ())[int(phases.values[row])])
     share = format_fraction(shares[row])
-    return f"Of all modules, `{texts[row]}` had allocated most of it: {share}, in the {phase} pass."
+    return (
+        f"Of all modules, `{texts[row]}` had allocated the largest part of it: {share}, in the {phase} pass."
+    )

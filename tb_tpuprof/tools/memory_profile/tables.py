@@ -19,6 +19,7 @@ from tb_tpuprof.native import split
 from tb_tpuprof.tools.memory_profile.declared import ACTIVE, FLOOR, HISTORY, MEMORIES, TIMELINE
 from tb_tpuprof.tools.payload import Table
 from tb_tpuprof.tools.spec import Texts, Values, known_texts
+from tb_tpuprof.units import counted
 
 N_SMALL = 64
 OLDER = "allocated before the capture"
@@ -141,7 +142,7 @@ def timeline_table(events: MemoryEvents, grouped: Groups, rows: Int64s, n_inside
         "event": events.event[rows],
     }
     thinned = f"the lowest, highest and last of each pixel, of {n_inside:,} events in the window"
-    return TIMELINE.fill(columns, thinned if len(rows) < n_inside else f"{n_inside:,} events")
+    return TIMELINE.fill(columns, thinned if len(rows) < n_inside else counted(n_inside, "event"))
 
 
 def active_table(events: MemoryEvents, grouped: Groups, active: Active, moment: str) -> Table:

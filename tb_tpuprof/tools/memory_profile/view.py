@@ -32,7 +32,7 @@ from tb_tpuprof.tools.payload import Diagnostic, NextStep, Payload, Table, Verdi
 from tb_tpuprof.tools.spec import Number, fill_scalars
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import limits_of, with_limits
-from tb_tpuprof.units import format_bytes, format_fraction, format_time
+from tb_tpuprof.units import counted, format_bytes, format_fraction, format_time
 
 _NOT_REPORTED = "not in the trace"
 _NEARLY_FULL = 0.9
@@ -247,7 +247,7 @@ def leak_text(memory: Memory) -> str:
     rise = floor.rise_bytes_per_step
     text = (
         f"Possible leak: the memory that stays in use rises by {format_bytes(rise)} per step over the last "
-        f"{floor.n_steps} steps"
+        f"{floor.n_steps:,} steps"
     )
     n_steps_left = peak.free_bytes / rise
     text += (
@@ -258,11 +258,10 @@ def leak_text(memory: Memory) -> str:
     named = [(op, size, n_allocations) for op, size, n_allocations in floor.suspects if size > 0]
     if named:
         op, size, n_allocations = named[0]
-        count = "1 allocation" if n_allocations == 1 else f"{n_allocations:,} allocations"
         who = f"`{op}`" if op else "no named operation"
         text += (
             f" Most of the memory allocated since then and not freed belongs to {who}: "
-            f"{format_bytes(size)} in {count}."
+            f"{format_bytes(size)} in {counted(n_allocations, 'allocation')}."
         )
     return text
 

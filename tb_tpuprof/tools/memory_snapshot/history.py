@@ -28,7 +28,7 @@ from tb_tpuprof.tools.memory_snapshot.history_rows import (
 from tb_tpuprof.tools.payload import Diagnostic, Table
 from tb_tpuprof.tools.spec import Number
 from tb_tpuprof.trace.heap_history import DeviceHistory, Recording
-from tb_tpuprof.units import format_bytes, format_fraction, format_time
+from tb_tpuprof.units import counted, format_bytes, format_fraction, format_time
 
 Int64s = npt.NDArray[np.int64]
 _MOST_DEVICES_NAMED = 20
@@ -120,7 +120,7 @@ def _numbers(devices: list[Device], chosen: Device, window: Window) -> dict[str,
     reserved, used = int(known.reserved_bytes[most_held]), int(known.used_bytes[most_held])
     unused = f"{format_fraction(1 - used / reserved)} of it not in use then" if used <= reserved > 0 else ""
     return {
-        "peak_bytes": Number(chosen.peak_bytes, f"{of}{format_time(peak_ps)} into the history"),
+        "peak_bytes": Number(chosen.peak_bytes, f"{of}as requested, {format_time(peak_ps)} into the history"),
         "peak_ps": peak_ps,
         "reserved_peak_bytes": Number(reserved, f"{of}{unused}".removesuffix(", ")),
         "kept_bytes": Number(int(chosen.kept.kept_bytes.sum()), of.removesuffix(", ")),
@@ -142,14 +142,16 @@ def _failure_sentence(device: Device, failure: Failure, places: Places) -> str:
     who = f"`{places.text(failure.frame)}` requested" if failure.frame >= 0 else "an allocation needed"
     text = (
         f"{device.history.device} ran out of memory: {who} {format_bytes(failure.requested_bytes)} while "
-        f"{format_bytes(failure.used_bytes)} were in use"
+        f"{format_bytes(failure.used_bytes)} was in use"
     )
     if failure.holder_bytes > 0:
-        text += f" ({_origin(failure.holder_bytes / failure.used_bytes, failure.holder, places)})"
-    text += f" and the device had {format_bytes(failure.device_free_bytes)} left"
+        share = failure.holder_bytes / max(failure.used_bytes, failure.holder_bytes)
+        text += f" ({_origin(share, failure.holder, places)})"
+    if failure.device_free_bytes >= 0:
+        text += f" and the device had {format_bytes(failure.device_free_bytes)} left"
     if failure.unused_bytes >= failure.requested_bytes > 0:
         return (
-            f"{text}. {format_bytes(failure.unused_bytes)} more were held but not in use, in pieces that are "
+            f"{text}. {format_bytes(failure.unused_bytes)} more was held but not in use, in pieces that are "
             f"too small or of another pool: {_EXPANDABLE} reduces fragmentation."
         )
     return f"{text}. Use {_LESS}."
@@ -167,10 +169,11 @@ def _peak_sentence(device: Device, places: Places) -> list[str]:
     known = device.levels
     if not device.peak_bytes:
         return []
-    frame, size, *_ = by_place(contents(device.history, known, known.peak), places)
+    shown = contents(device.history, known, known.peak)
+    frame, size, *_ = by_place(shown, places)
     when = format_time(int(device.history.time_ps[known.peak]))
     text = f"{device.history.device} peaks at {format_bytes(device.peak_bytes)}, {when} into the history"
-    return [f"{text}: {_origin(int(size[0]) / device.peak_bytes, int(frame[0]), places)}."]
+    return [f"{text}: {_origin(int(size[0]) / shown.total_bytes, int(frame[0]), places)}."]
 
 
 def _origin(share: float, frame: int, places: Places) -> str:
@@ -193,7 +196,8 @@ def _growing(device: Device, places: Places) -> list[str]:
         f"{int(stays.n_kept[row]):,} of the {int(stays.n_allocated[row]):,} blocks it allocated"
         for row in rows[:_MOST_GROWING_NAMED].tolist()
     )
-    more = f", and {len(rows) - _MOST_GROWING_NAMED:,} more places" if len(rows) > _MOST_GROWING_NAMED else ""
+    n_more = len(rows) - _MOST_GROWING_NAMED
+    more = f", and {counted(n_more, 'more place')}" if n_more > 0 else ""
     return [f"Possible leak: memory that is not freed grows through the whole history. {named}{more}."]
 
 
@@ -201,16 +205,14 @@ def _diagnostics(recording: Recording, devices: list[Device]) -> tuple[Diagnosti
     notices = []
     if recording.n_skipped:
         n = recording.n_skipped
-        text = (
-            f"{n:,} {'entry' if n == 1 else 'entries'} of the history {'is' if n == 1 else 'are'} left out: "
-        )
+        text = f"{counted(n, 'entry', 'entries')} of the history {'is' if n == 1 else 'are'} left out: "
         remedy = "Entries need a known `action` and a `time_us`, which current versions of PyTorch write."
         notices.append(Diagnostic("warning", f"{text}of an unknown kind, or without a time.", remedy))
     unsure = [device.history.device for device in devices if not device.levels.is_anchored]
     if unsure:
         text = (
             f"{', '.join(unsure[:_MOST_DEVICES_NAMED])}: the history and the blocks that the snapshot lists "
-            "disagree, so levels may be off by a constant, and what was in use before it is not known."
+            "disagree, so levels may be off by a constant, and what was in use before it is unknown."
         )
         remedy = (
             "Record all actions (no `skip_actions`) until the snapshot is saved: "

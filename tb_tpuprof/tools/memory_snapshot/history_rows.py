@@ -21,7 +21,7 @@ from tb_tpuprof.tools.memory_snapshot import history_tables as declared
 from tb_tpuprof.tools.payload import Table
 from tb_tpuprof.tools.spec import Texts, known_texts
 from tb_tpuprof.trace.heap_history import ACTIONS, ALLOC, DeviceHistory, Recording
-from tb_tpuprof.units import format_bytes
+from tb_tpuprof.units import counted, format_bytes
 
 Int64s = npt.NDArray[np.int64]
 N_ROWS = 2000
@@ -58,8 +58,8 @@ class Window:
 
 @dataclass(frozen=True)
 class Failure:
-    """An allocation that failed: the place that requested it, what the device had left, and the place with
-    most memory in use then (−1 bytes if it was not looked up).
+    """An allocation that failed: the place that requested it, what the device had left (−1 unknown), and the
+    place with most memory in use then (−1 bytes if it was not looked up).
     """
 
     start_ps: int
@@ -73,8 +73,8 @@ class Failure:
 
     @property
     def unused_bytes(self) -> int:
-        """Held memory that no block requested."""
-        return max(0, self.reserved_bytes - self.used_bytes)
+        """Held memory that no block requested; −1 unknown, where more is in use than held."""
+        return max(-1, self.reserved_bytes - self.used_bytes)
 
 
 class Places:
@@ -125,7 +125,7 @@ def timeline_table(device: Device, window: Window, places: Places) -> Table:
     history, level = device.history, device.levels
     rows = drawn_events(history, level, window.start_ps, window.end_ps, window.width_px)
     low, high = np.searchsorted(history.time_ps, [window.start_ps, window.end_ps + 1]).tolist()
-    noted = f"{high - low:,} event{'' if high - low == 1 else 's'}"
+    noted = counted(high - low, "event")
     return declared.TIMELINE.fill(
         {
             "start_ps": history.time_ps[rows],
@@ -143,10 +143,9 @@ def timeline_table(device: Device, window: Window, places: Places) -> Table:
 def contents_tables(device: Device, window: Window, places: Places) -> dict[str, Table]:
     """Blocks in use at the moment, by place and by size."""
     shown = contents(device.history, device.levels, window.event)
-    used = int(device.levels.used_bytes[window.event])
     return {
-        "at_places": _at_places(shown, used, window.moment, places),
-        "at_sizes": _at_sizes(shown, used, window.moment, places),
+        "at_places": _at_places(shown, window.moment, places),
+        "at_sizes": _at_sizes(shown, window.moment, places),
     }
 
 
@@ -166,17 +165,17 @@ def by_place(shown: Contents, places: Places) -> tuple[Int64s, Int64s, Int64s, I
     return frame[order].astype(np.int64), size[order], n_blocks[order], largest[order]
 
 
-def _at_places(shown: Contents, used: int, moment: str, places: Places) -> Table:
+def _at_places(shown: Contents, moment: str, places: Places) -> Table:
     frame, size, n_blocks, largest = (column[:N_ROWS] for column in by_place(shown, places))
     return declared.AT_PLACES.fill(
         {
             "place": places.texts(frame),
             "size_bytes": size,
-            "fraction": size / (used or 1),
+            "fraction": size / (shown.total_bytes or 1),
             "n_blocks": known(n_blocks),
             "largest_bytes": known(largest),
         },
-        f"{format_bytes(used)} {moment}",
+        f"{format_bytes(shown.total_bytes)} {moment}",
         title=f"In use {moment}, by place",
     )
 
@@ -186,7 +185,7 @@ def known(values: Int64s) -> npt.NDArray[np.float64] | Int64s:
     return np.where(values < 0, np.nan, values) if (values < 0).any() else values
 
 
-def _at_sizes(shown: Contents, used: int, moment: str, places: Places) -> Table:
+def _at_sizes(shown: Contents, moment: str, places: Places) -> Table:
     frames = places.of_stack[shown.stack]
     pairs, group = np.unique(np.column_stack((shown.size_bytes, frames)), axis=0, return_inverse=True)
     n_blocks = np.bincount(group.reshape(-1), minlength=len(pairs)).astype(np.int64)
@@ -198,10 +197,10 @@ def _at_sizes(shown: Contents, used: int, moment: str, places: Places) -> Table:
             "block_bytes": pairs[rows, 0],
             "n_blocks": n_blocks[rows],
             "size_bytes": total[rows],
-            "fraction": total[rows] / (used or 1),
+            "fraction": total[rows] / (shown.total_bytes or 1),
             "place": places.texts(pairs[rows, 1]),
         },
-        _cut(len(order)) or f"{format_bytes(int(total.sum()))} in {len(frames):,} blocks",
+        _cut(len(order)) or f"{format_bytes(int(total.sum()))} in {counted(len(frames), 'block')}",
         title=f"In use {moment}, by size of block",
     )
 
@@ -241,10 +240,10 @@ def failures_table(failures: Sequence[Failure], n_failures: int, places: Places)
             "start_ps": column(one.start_ps for one in failures),
             "place": places.texts(column(one.frame for one in failures)),
             "requested_bytes": column(one.requested_bytes for one in failures),
-            "device_free_bytes": column(one.device_free_bytes for one in failures),
+            "device_free_bytes": known(column(one.device_free_bytes for one in failures)),
             "used_bytes": column(one.used_bytes for one in failures),
             "reserved_bytes": column(one.reserved_bytes for one in failures),
-            "unused_bytes": column(one.unused_bytes for one in failures),
+            "unused_bytes": known(column(one.unused_bytes for one in failures)),
             "holder": known_texts(
                 [places.text(one.holder) if one.holder_bytes >= 0 else "" for one in failures]
             ),

@@ -7,6 +7,7 @@ from tb_tpuprof.tools.payload import Unit
 from tb_tpuprof.tools.spec import ScalarSpec, TableSpec, flag, number, text
 
 _SINCE = "since the history's first event"
+_DISAGREE = "the history and the blocks that the snapshot lists disagree"
 _NOT_LOOKED_UP = "it was looked up for the last failures only: the history is long"
 _REQUESTED = "as the program requested it, not rounded up"
 PLACE = text(
@@ -67,7 +68,7 @@ DEVICES = TableSpec(
             "Share of the held memory that no block requested, when the allocator held most; includes "
             "rounding",
             formula="1 − in use ÷ held",
-            unknown="the allocator held no memory of the device",
+            unknown=f"the allocator held no memory of the device, or {_DISAGREE}",
         ),
         number("n_allocations", "Allocations", "count", "Number of blocks allocated in the history"),
         number("kept_bytes", "Kept", "bytes", "Memory allocated in the history and not freed at its end"),
@@ -166,7 +167,13 @@ FAILURES = TableSpec(
         number("start_ps", "Time", "ps", f"When the allocation failed, {_SINCE}"),
         text("place", "Requested at", "The innermost call of the program that requested the memory"),
         number("requested_bytes", "Requested", "bytes", "Size of the allocation that failed"),
-        number("device_free_bytes", "Free on the device", "bytes", "Memory that the device reported as free"),
+        number(
+            "device_free_bytes",
+            "Free on the device",
+            "bytes",
+            "Memory that the device reported as free",
+            unknown="the snapshot does not state it",
+        ),
         number("used_bytes", "In use", "bytes", "Memory in blocks in use at that time"),
         number("reserved_bytes", "Held", "bytes", "Memory that the allocator held at that time"),
         number(
@@ -175,6 +182,7 @@ FAILURES = TableSpec(
             "bytes",
             "Held memory that no block requested, in pieces that are too small, or in another pool",
             formula="held − in use",
+            unknown=_DISAGREE,
         ),
         text(
             "holder",
@@ -203,7 +211,12 @@ def _optional(name: str, title: str, unit: Unit, sentence: str) -> ScalarSpec:
 
 
 HISTORY_SCALARS = (
-    _optional("peak_bytes", "Peak in use", "bytes", f"The most memory in use in the history {_OF_DEVICE}"),
+    _optional(
+        "peak_bytes",
+        "Peak in use",
+        "bytes",
+        f"The most memory in use in the history {_OF_DEVICE}, {_REQUESTED}",
+    ),
     _optional("peak_ps", "Time of the peak", "ps", f"When the peak was reached, {_SINCE}"),
     _optional(
         "reserved_peak_bytes", "Peak held", "bytes", f"The most memory that the allocator {_OF_DEVICE} held"
@@ -212,11 +225,11 @@ HISTORY_SCALARS = (
         "kept_bytes",
         "Kept",
         "bytes",
-        "Memory allocated in the history and not freed by the program at its end",
+        f"Memory {_OF_DEVICE} allocated in the history and not freed by the program at its end",
     ),
-    _optional("n_failures", "Out of memory", "count", "Number of allocations that failed"),
+    _optional("n_failures", "Out of memory", "count", "Number of allocations that failed, on all devices"),
     _optional("n_history_events", "Events", "count", "Number of events in the history, on all devices"),
-    _optional("history_ps", "History", "ps", f"Time of the last event, {_SINCE}"),
+    _optional("history_ps", "History", "ps", f"Time of the last event {_OF_DEVICE}, {_SINCE}"),
     _optional("start_ps", "Window's start", "ps", f"Start of the drawn window, {_SINCE}"),
     _optional("end_ps", "Window's end", "ps", f"End of the drawn window, {_SINCE}"),
     _optional(

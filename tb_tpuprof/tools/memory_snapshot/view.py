@@ -28,7 +28,7 @@ from tb_tpuprof.tools.payload import Diagnostic, NextStep, Payload, Table, Verdi
 from tb_tpuprof.tools.spec import Number, fill_scalars, known_texts
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.trace.heap import Heap
-from tb_tpuprof.units import format_bytes, format_fraction
+from tb_tpuprof.units import counted, format_bytes, format_fraction
 
 _REASON = "the run contains no memory snapshot."
 _REMEDY = (
@@ -247,7 +247,7 @@ def _verdict(heap: Heap, totals: Totals, all_bytes: int, changes: Growth | None)
         return Verdict(level, _growth_sentence(changes), "", details)
     if not all_bytes:
         return Verdict(level, "No memory was in use when the snapshot was saved.", "", details)
-    blocks = _blocks(int(heap.n_blocks.sum()))
+    blocks = counted(int(heap.n_blocks.sum()), "block")
     text = f"{format_bytes(all_bytes)} is in use, in {blocks}"
     named = np.flatnonzero(totals.frame >= 0)
     if len(named):
@@ -281,10 +281,6 @@ def _held_details(heap: Heap) -> tuple[str, ...]:
                 "(`PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`) reduce fragmentation."
             )
     return tuple(details)
-
-
-def _blocks(n: int) -> str:
-    return f"{n:,} block{'' if n == 1 else 's'}"
 
 
 def _diagnostics(totals: Totals, all_bytes: int) -> tuple[Diagnostic, ...]:

@@ -14,12 +14,12 @@ from tb_tpuprof.analysis.pod.join import Pod
 from tb_tpuprof.analysis.pod.parts import Part
 from tb_tpuprof.analysis.pod.senders import late_sender
 from tb_tpuprof.analysis.pod.stragglers import LEAST_EXCESS, MIN_STEPS, Straggler, others_median
-from tb_tpuprof.tools.core_names import core_name, count, unit_of
+from tb_tpuprof.tools.core_names import core_name, unit_of
 from tb_tpuprof.tools.findings_tables import cause_color
 from tb_tpuprof.tools.payload import NextStep, Subject, Verdict
 from tb_tpuprof.tools.pod_viewer.tables import host_name, part_text, straggler_name
 from tb_tpuprof.tools.verdicts import JobLimits, in_sentence
-from tb_tpuprof.units import all_of, format_fraction, format_time
+from tb_tpuprof.units import all_of, counted, format_fraction, format_time
 
 _MUCH_WAITING = 0.1
 _ALIKE = 0.01  # of the step: largest difference between cores that do the same work
@@ -80,7 +80,7 @@ def verdict(pod: Pod, stragglers: Sequence[Straggler], limits: JobLimits | None 
     n_units = len(pod.hosts) if len(pod.hosts) > 1 else len(pod.cores)
     unit = "host" if len(pod.hosts) > 1 else unit_of(pod)
     text = (
-        f"No straggler: none of {count(n_units, unit)} is consistently slower than the others by "
+        f"No straggler: none of {counted(n_units, unit)} is consistently slower than the others by "
         f"{LEAST_EXCESS * 100:g}% or more."
     )
     return Verdict("good", text, "", details)
@@ -162,7 +162,7 @@ def apart_text(pod: Pod, n_hosts: int) -> str:
     more = f" and {len(pod.apart) - _NAMED:,} more" if len(pod.apart) > _NAMED else ""
     were = "was" if len(pod.apart) == 1 else "were"
     return (
-        f"{len(pod.apart):,} of {count(n_hosts, 'host')} {were} captured at another time and left out: "
+        f"{len(pod.apart):,} of {counted(n_hosts, 'host')} {were} captured at another time and left out: "
         f"{', '.join(named)}{more}. Captures that do not overlap in time are neither aligned nor averaged."
     )
 
@@ -174,7 +174,7 @@ def _gap(gap_ns: int) -> str:
 
 
 def _cores(pod: Pod) -> str:
-    return count(len(pod.cores), unit_of(pod))
+    return counted(len(pod.cores), unit_of(pod))
 
 
 def _time(pod: Pod) -> str:
@@ -223,7 +223,7 @@ def _spread_text(pod: Pod) -> str:
     """A sentence about unlike cores in too few steps to find stragglers: the slowest one, or how uneven the
     work is.
     """
-    own_ps, steps = pod.own_ps.mean(axis=1).astype(np.float64), count(len(pod.step_names), "step")
+    own_ps, steps = pod.own_ps.mean(axis=1).astype(np.float64), counted(len(pod.step_names), "step")
     period = "in the whole capture" if pod.step_names == (WHOLE,) else f"in {steps}"
     longest = int(own_ps.argmax())
     median_ps = float(others_median(own_ps[:, None])[longest, 0])

@@ -16,12 +16,13 @@ from tb_tpuprof.analysis.pod.parts import PART_TEXTS, Part, PartText
 from tb_tpuprof.analysis.pod.process_groups import ProcessGroup
 from tb_tpuprof.analysis.pod.stragglers import Straggler
 from tb_tpuprof.analysis.pod.topology import Topology
-from tb_tpuprof.tools.core_names import core_name, count
+from tb_tpuprof.tools.core_names import core_name
 from tb_tpuprof.tools.payload import Table
 from tb_tpuprof.tools.pod_viewer import declared
 from tb_tpuprof.tools.pod_viewer.declared import OWN, TOTAL
 from tb_tpuprof.tools.pod_viewer.topology_tables import core_places
 from tb_tpuprof.tools.spec import Values, known_texts
+from tb_tpuprof.units import counted
 
 
 def part_text(pod: Pod, part: Part) -> PartText:
@@ -59,7 +60,7 @@ def parts_table(pod: Pod) -> Table:
             "fraction": mean / total_ps,
             "meaning": [text.meaning for text in texts],
         },
-        note=f"mean over {count(len(pod.cores), 'core')}",
+        note=f"mean over {counted(len(pod.cores), 'core')}",
         title=f"Parts of {base}",
     )
 
@@ -88,7 +89,7 @@ def steps_table(pod: Pod) -> Table:
             "slowest": [core_name(pod, int(core)) for core in own_ps.argmax(axis=0)],
             **_part_values(pod, 0, slice(None)),
         },
-        note=f"mean over {count(len(pod.cores), 'core')}",
+        note=f"mean over {counted(len(pod.cores), 'core')}",
         titles=_part_titles(pod),
         descriptions=_part_meanings(pod),
     )

@@ -10,6 +10,7 @@ from tb_tpuprof.analysis.pod.join import Pod
 from tb_tpuprof.analysis.pod.topology import AXES, Topology
 from tb_tpuprof.tools.payload import Table
 from tb_tpuprof.tools.spec import TableSpec, Values, flag, number, text
+from tb_tpuprof.units import counted
 
 TOPOLOGY = TableSpec(
     "topology",
@@ -61,9 +62,10 @@ def topology_table(pod: Pod, slice_of_pod: Topology | str) -> dict[str, Table]:
 def _note(slice_of_pod: Topology) -> str:
     notes = [f"places from {slice_of_pod.placed_by.value}"]
     if slice_of_pod.n_missing:
+        were = "was" if slice_of_pod.n_missing == 1 else "were"
         notes.append(
-            f"{slice_of_pod.n_missing:,} chips of the slice were not captured, so its shape is the smallest "
-            "that fits and its wrap links are unknown"
+            f"{counted(slice_of_pod.n_missing, 'chip')} of the slice {were} not captured, so its shape is "
+            "the smallest that fits and its wrap links are unknown"
         )
     if slice_of_pod.may_be_twisted:
         notes.append("if the torus is twisted, its wrap links lead elsewhere; the trace does not say")

@@ -235,12 +235,9 @@ def _diagnostics(session: Session, hosts: tuple[str, ...], pod: Pod) -> tuple[Di
     left_out = [host for host in hosts if host not in pod.hosts and host not in dict(pod.apart)]
     if left_out:
         names = ", ".join(left_out[:5]) + (" …" if len(left_out) > 5 else "")
-        diagnostics.append(
-            Diagnostic(
-                "info",
-                f"{len(left_out):,} of {len(hosts):,} hosts do not share the steps of the others: {names}.",
-            )
-        )
+        do = "does" if len(left_out) == 1 else "do"
+        text = f"{len(left_out):,} of {len(hosts):,} hosts {do} not share the steps of the others: {names}."
+        diagnostics.append(Diagnostic("info", text))
     if pod.step_names == (WHOLE,):
         diagnostics.append(
             Diagnostic("info", "The trace has no steps: the whole capture is shown.", _remedy(session, hosts))

@@ -143,7 +143,7 @@ def _numbers(steps: Table | None) -> dict[str, float]:
 def _verdict(pages: Pages, hosts: tuple[str, ...], scalars: dict[str, Scalar]) -> Verdict:
     """The numbers of the steps, and what the pages are; the pages' own sentences as details."""
     titles = list(dict.fromkeys(_title(file) for file, _ in pages))
-    of_hosts = hosts[0] if len(hosts) == 1 else f"{len(hosts)} hosts"
+    of_hosts = hosts[0] if len(hosts) == 1 else f"{len(hosts):,} hosts"
     text = f"An older profiler saved {_joined(titles)} of {of_hosts}, without a timeline."
     step_time, waiting = (scalars[name].value if name in scalars else None for name in _OF_STEPS)
     if step_time is not None:

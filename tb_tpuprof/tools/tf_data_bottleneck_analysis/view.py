@@ -38,6 +38,7 @@ from tb_tpuprof.tools.tf_data_bottleneck_analysis.tables import (
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.verdicts import JobLimits, limits_of, with_limits
 from tb_tpuprof.trace.trace import Trace
+from tb_tpuprof.units import counted
 
 _MOST_EXECUTIONS = 1000
 _HOSTS_TO_CHECK = 4
@@ -154,7 +155,8 @@ def _pipelines_table(listed: list[tuple[str, Pipeline]]) -> Table:
             "max_latency_ps": np.array([pipeline.max_ps for pipeline in rows]),
             "wait_fraction": np.array([np.nan if p.wait_fraction is None else p.wait_fraction for p in rows]),
         },
-        f"{len(rows)} on {_count(len({host for host, _ in listed}), 'host')}, {n_slow} with calls over 50 µs",
+        f"{len(rows):,} on {counted(len({host for host, _ in listed}), 'host')}, "
+        f"{n_slow:,} with calls over 50 µs",
     )
 
 
@@ -318,10 +320,6 @@ def _window(chosen: Chosen) -> dict[str, str]:
     return {"hosts": chosen.host, "start_ps": str(first), "end_ps": str(shown.start_ps + shown.duration_ps)}
 
 
-def _count(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
-
-
 def _diagnostics(
     hosts: tuple[str, ...], parts: list[HostPipelines], chosen: Chosen
 ) -> tuple[Diagnostic, ...]:
@@ -330,13 +328,13 @@ def _diagnostics(
         unplaced = part.unplaced
         if unplaced.n_in_cycles:
             text = (
-                f"{host}: {_count(unplaced.n_in_cycles, 'iterator event')} form cycles or are nested too "
+                f"{host}: {counted(unplaced.n_in_cycles, 'iterator event')} form cycles or are nested too "
                 "deeply; they are left out."
             )
             result.append(Diagnostic("warning", text, "The trace is damaged: capture again."))
         if unplaced.n_orphans:
             text = (
-                f"{host}: {unplaced.n_orphans:,} of {_count(unplaced.n_events, 'iterator event')} are left "
+                f"{host}: {unplaced.n_orphans:,} of {counted(unplaced.n_events, 'iterator event')} are left "
                 "out"
             )
             result.append(
@@ -348,13 +346,13 @@ def _diagnostics(
             )
         if unplaced.n_without_id:
             text = (
-                f"{host}: {_count(unplaced.n_without_id, 'iterator event')} have no id; they are "
+                f"{host}: {counted(unplaced.n_without_id, 'iterator event')} have no id; they are "
                 "distinguished by name."
             )
             result.append(Diagnostic("info", text))
     if chosen.call.n_reparented:
         text = (
-            f"{_count(chosen.call.n_reparented, 'stage')} of this call form a cycle; they are drawn below "
+            f"{counted(chosen.call.n_reparented, 'stage')} of this call form a cycle; they are drawn below "
             "the root."
         )
         result.append(Diagnostic("warning", text))

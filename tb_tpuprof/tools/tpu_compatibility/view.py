@@ -36,7 +36,7 @@ from tb_tpuprof.tools.tpu_compatibility.tables import (
 )
 from tb_tpuprof.tools.working import quotient
 from tb_tpuprof.trace.graph import Graph, GraphPlace, GraphSearch
-from tb_tpuprof.units import format_fraction
+from tb_tpuprof.units import counted, format_fraction
 
 _REASON = "the run's folder contains no TensorFlow graph"
 _REMEDY = (
@@ -126,10 +126,10 @@ def _scalars(result: Compatibility) -> dict[str, Scalar]:
                 "",
                 quotient((result.count(VALID), result.count(VALID) + n_invalid), "count"),
             ),
-            "n_invalid": Number(n_invalid, f"of {_count(n_kinds, 'kind')}" if n_invalid else "none"),
+            "n_invalid": Number(n_invalid, f"of {counted(n_kinds, 'kind')}" if n_invalid else "none"),
             "n_valid": Number(result.count(VALID), listed),
             "n_not_checked": Number(result.count(NOT_CHECKED), "they run on the host"),
-            "n_ops": Number(len(result.graph), f"in the graph and {_count(n_functions, 'function')}"),
+            "n_ops": Number(len(result.graph), f"in the graph and {counted(n_functions, 'function')}"),
         },
     )
 
@@ -167,14 +167,10 @@ def _verdict(result: Compatibility, place: GraphPlace) -> Verdict:
             times = f" ({int(counts[pair])} times)" if counts[pair] > 1 else ""
             details.append(f"`{op}`{times}, at `{graph.name(int(rows[first[pair]]))}`: {why}. {remedy.text}")
     text = (
-        f"{_count(n_invalid, 'operation')} of {n_checked:,} in {where} cannot run on a TPU: "
+        f"{counted(n_invalid, 'operation')} of {n_checked:,} in {where} cannot run on a TPU: "
         f"{format_fraction(share)} are compatible."
     )
     return Verdict("bad", text, "", tuple(details))
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 def _diagnostics(search: GraphSearch, result: Compatibility, tree: Scopes) -> tuple[Diagnostic, ...]:
@@ -188,11 +184,11 @@ def _diagnostics(search: GraphSearch, result: Compatibility, tree: Scopes) -> tu
             )
         )
     if result.graph.n_damaged:
-        text = f"{_count(result.graph.n_damaged, 'node')} of the graph could not be read and are left out."
+        text = f"{counted(result.graph.n_damaged, 'node')} of the graph could not be read and are left out."
         diagnostics.append(Diagnostic("warning", text, "Write the graph again."))
     if tree.n_merged:
         text = (
-            f"{_count(tree.n_merged, 'scope')} were too many or too deep for the tree; their operations "
+            f"{counted(tree.n_merged, 'scope')} were too many or too deep for the tree; their operations "
             "count in the scope above."
         )
         diagnostics.append(Diagnostic("info", text))
@@ -207,7 +203,7 @@ def _diagnostics(search: GraphSearch, result: Compatibility, tree: Scopes) -> tu
 def _missing(search: GraphSearch) -> str:
     if search.n_files:
         files = (
-            _count(search.n_files, "event file or SavedModel")
+            counted(search.n_files, "event file or SavedModel")
             if search.n_files == 1
             else f"{search.n_files:,} event files and SavedModels"
         )

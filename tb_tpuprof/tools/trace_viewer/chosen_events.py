@@ -19,7 +19,7 @@ from tb_tpuprof.tools.trace_viewer.tables import EVENT_COLUMNS
 Int64s = npt.NDArray[np.int64]
 Rows = TypeVar("Rows", npt.NDArray[np.int32], npt.NDArray[np.int64])
 MAX_EVENTS, MAX_DIGITS = 200, 19
-_ALLOWED = f"at most {MAX_EVENTS} event ids separated by commas"
+_ALLOWED = f"1 to {MAX_EVENTS} event ids separated by commas"
 EVENTS = Param("events", "Events", "text", None, f"Only these: {_ALLOWED}; absent: all")
 PLACES = TableSpec(
     "places",
@@ -37,7 +37,7 @@ def events_by_host(view: View, text: str) -> list[tuple[HostView, Int64s]]:
     timeline of each host of the view. Raises BadParameter, EventNotFound.
     """
     parts = [part for part in text.split(",") if part]
-    if len(parts) > MAX_EVENTS or not all(_is_id(part) for part in parts):
+    if not 0 < len(parts) <= MAX_EVENTS or not all(_is_id(part) for part in parts):
         raise BadParameter("events", text, _ALLOWED)
     rows: dict[int, set[int]] = {host.index: set() for host in view.hosts}
     for part in parts:
@@ -70,6 +70,6 @@ QUESTION = Question(
     "places",
     "Where chosen events are on the timeline",
     answering(places_answer),
-    (Param("events", "Events", "text", None, _ALLOWED[0].upper() + _ALLOWED[1:], is_required=True),),
+    (Param("events", "Events", "text", None, f"From {_ALLOWED}", is_required=True),),
     (PLACES,),
 )

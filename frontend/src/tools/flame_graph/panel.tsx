@@ -119,7 +119,7 @@ function Sandwich({
             type="button"
             class={`fg-box fg-${node.family}`}
             aria-pressed={top === nUp}
-            data-tip={`${node.name} ${node.place}\n${format(node.totalPs, 'ps')}, ${format(node.calls, 'count')} calls`}
+            data-tip={`${node.name} ${node.place}\n${format(node.totalPs, 'ps')}, ${format(node.calls, 'count')} ${node.calls === 1 ? 'call' : 'calls'}`}
             style={{ left: `${100 * left}%`, width: `${100 * width}%`, top: `${top * LEVEL_PX}px` }}
             onClick={() => onChoose(node.key)}
           >

@@ -1,5 +1,6 @@
 /** The charts of the page: the histogram of latency with its percentiles, and batches by size. */
 import type { VNode } from 'preact';
+import { plural } from '../../base/units';
 import type { HistogramDrawing, SizesDrawing } from './model';
 
 const percent = (share: number): string => `${(share * 100).toFixed(3)}%`;
@@ -64,7 +65,9 @@ export function Sizes({ drawing }: { drawing: SizesDrawing }): VNode {
             <i class="dot" style={{ background: 'var(--c-idle)' }} /> Padding
           </span>
         )}
-        {drawing.nMore > 0 && <span class="muted">and {drawing.nMore} sizes with fewer examples</span>}
+        {drawing.nMore > 0 && (
+          <span class="muted">and {plural(drawing.nMore, 'size')} with fewer examples</span>
+        )}
       </p>
     </div>
   );

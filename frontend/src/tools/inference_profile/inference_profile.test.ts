@@ -156,6 +156,15 @@ describe('batch sizes', () => {
     expect([drawing?.hasPadding, drawing?.nMore]).toEqual([true, 0]);
   });
 
+  it('counts one batch in the singular', () => {
+    const sizes = tableFor(TABLES.sizes, { size: [4, 8], n: [1, 2], examples: [4, 16], mean_ps: [MS, MS] });
+    const columns = sizes.columns.map((column) =>
+      column.name === 'n' ? { ...column, title: 'Batches' } : column,
+    );
+    const drawing = sizesOf(payloadOf({ tables: { sizes: { ...sizes, columns } } }));
+    expect(drawing?.bars.map(({ tip }) => tip.split(',')[0])).toEqual(['1 batch of 4', '2 batches of 8']);
+  });
+
   it('of many sizes those with the most slots are drawn, in order of size', () => {
     const sizes = Array.from({ length: 20 }, (_, i) => i + 1);
     const payload = payloadOf({

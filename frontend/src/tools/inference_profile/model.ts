@@ -2,7 +2,7 @@
 import { readIfAny, readTable, type RowOf } from '../../api/declared';
 import { INFERENCE_PROFILE } from '../../api/tables/inference_profile';
 import type { Payload } from '../../api/types';
-import { format } from '../../base/units';
+import { format, plural } from '../../base/units';
 
 export const TABLES = INFERENCE_PROFILE.page.tables;
 
@@ -182,6 +182,7 @@ export interface SizesDrawing {
 }
 
 const MOST_BARS = 16;
+const SINGULAR: Readonly<Record<string, string>> = { batches: 'batch', requests: 'request', passes: 'pass' };
 
 /** Batches by size: their examples and padding; of many sizes those with the most slots. null: unknown. */
 export function sizesOf(payload: Payload): SizesDrawing | null {
@@ -200,7 +201,7 @@ export function sizesOf(payload: Payload): SizesDrawing | null {
         examples: (row.examples ?? 0) / tallest,
         padding: (row.padding ?? 0) / tallest,
         tip:
-          `${format(row.n, 'count')} ${unit} of ${format(row.size, 'count')}, ` +
+          `${plural(row.n ?? 0, SINGULAR[unit] ?? unit, unit)} of ${format(row.size, 'count')}, ` +
           `${format(row.mean_ps, 'ps')} on average` +
           (row.padding === null ? '' : `; ${format(row.padding, 'count')} slots of padding`),
       })),

@@ -10,10 +10,10 @@ import { canOpen } from '../../state/catalog';
 import { openTool } from '../../state/selection';
 import { Segments } from '../../widgets/segments';
 import { Section, Tiles } from '../../widgets/summary';
-import { parseView, PLAIN_VIEW, viewChange, type TableColumn } from '../../widgets/table/model';
+import type { TableColumn } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
-import { changeOf, paramsOf } from '../generic_model';
-import { idleColumns, inOrder, tableData, type ToolProps } from '../tool';
+import { useTableView } from '../table_view';
+import { inOrder, tableData, type ToolProps } from '../tool';
 import { Histogram, Sizes } from './charts';
 import {
   histogramOf,
@@ -105,11 +105,7 @@ function RequestTable({
     );
     return { ...ordered, columns };
   }, [table, name]);
-  const initial = useMemo(
-    () => ({ ...PLAIN_VIEW, hidden: new Set([...hidden, ...idleColumns(data)]) }),
-    [data, hidden],
-  );
-  const view = useMemo(() => parseView(paramsOf(name, params), initial), [params, initial, name]);
+  const [view, setView] = useTableView(name, { params, setParams }, data, { hidden });
   const times = useMemo(() => timesOf(table), [table]);
   const longestPs = useMemo(
     () =>
@@ -148,7 +144,7 @@ function RequestTable({
       data={data}
       label={table.title}
       view={view}
-      onView={(next, how) => setParams(changeOf(name, viewChange(view, next, initial)), how)}
+      onView={setView}
       hasToolbar={hasToolbar}
       mono={['model', 'pattern']}
       prose={['percentile']}
@@ -159,21 +155,15 @@ function RequestTable({
 }
 
 /** A table of groups or batches as it is. */
-function PlainTable({
-  name,
-  table,
-  params,
-  setParams,
-}: { name: string; table: PayloadTable } & LinkProps): VNode {
+function PlainTable({ name, table, ...link }: { name: string; table: PayloadTable } & LinkProps): VNode {
   const data = useMemo(() => tableData(table), [table]);
-  const initial = useMemo(() => ({ ...PLAIN_VIEW, hidden: new Set(idleColumns(data)) }), [data]);
-  const view = useMemo(() => parseView(paramsOf(name, params), initial), [params, initial, name]);
+  const [view, setView] = useTableView(name, link, data);
   return (
     <Table
       data={data}
       label={table.title}
       view={view}
-      onView={(next, how) => setParams(changeOf(name, viewChange(view, next, initial)), how)}
+      onView={setView}
       hasToolbar={table.n_rows > 10}
       rowsInFull={12}
       maxHeight="360px"
@@ -240,11 +230,12 @@ function SizeAndPhase({ payload, params, setParams }: ViewProps): VNode {
 }
 
 /** Tokens, and what limits the device while it works. */
-function TokensAndLoads({ payload, params, setParams }: ViewProps): VNode {
+function TokensAndLoads({ payload, params, setParams }: ViewProps): VNode | null {
   const tables = {
     tokens: readIfAny(payload, TABLES.tokens)?.table,
     loads: readIfAny(payload, TABLES.loads)?.table,
   };
+  if (!tables.tokens && !tables.loads) return null;
   return (
     <div class="inference-columns">
       {Object.entries(tables).map(([name, table]) =>

@@ -2,28 +2,15 @@
 import type { VNode } from 'preact';
 import { readTable } from '../../api/declared';
 import { INPUT_PIPELINE_ANALYZER } from '../../api/tables/input_pipeline_analyzer';
-import { cellAt } from '../../api/table';
-import type { Payload, Table } from '../../api/types';
+import type { Payload } from '../../api/types';
 import { format } from '../../base/units';
 import { RichText } from '../../widgets/rich_text';
 import { Facts, Section } from '../../widgets/summary';
 import { TableSection } from '../table_section';
 import type { ToolProps } from '../tool';
+import { loaderFacts } from './model';
 
 const { tables: TABLES } = INPUT_PIPELINE_ANALYZER.page;
-
-/** A host's numbers under their titles; the verdict names its iterator. */
-function factsOf({ columns }: Table): { name: string; value: string | null }[] {
-  return columns
-    .filter(({ name }) => name !== 'host' && name !== 'iterator')
-    .map((column) => {
-      const value = cellAt(column, 0);
-      return {
-        name: column.title,
-        value: typeof value === 'number' ? format(value, column.unit) : String(value ?? '—'),
-      };
-    });
-}
 
 function Changes({ payload }: { payload: Payload }): VNode {
   const changes = readTable(payload, TABLES.loader_changes);
@@ -59,7 +46,7 @@ export function DataLoader({
       {has && <Changes payload={payload} />}
       {loader.n_rows === 1 ? (
         <Section title={loader.title} note={loader.note}>
-          <Facts facts={factsOf(loader)} />
+          <Facts facts={loaderFacts(loader)} />
         </Section>
       ) : (
         <TableSection name={TABLES.loader.name} table={loader} params={params} setParams={setParams} />

@@ -2,8 +2,17 @@ import { describe, expect, it } from 'vitest';
 import type { Scalar } from '../../api/types';
 import { INPUT_PIPELINE_ANALYZER } from '../../api/tables/input_pipeline_analyzer';
 import type { Payload } from '../../api/types';
-import { answerOf } from '../testing';
-import { adviceOf, categoryTokens, chartNote, hasInputOps, shareOf, sparseCoreOf, tilesOf } from './model';
+import { answerOf, tableFor } from '../testing';
+import {
+  adviceOf,
+  categoryTokens,
+  chartNote,
+  hasInputOps,
+  loaderFacts,
+  shareOf,
+  sparseCoreOf,
+  tilesOf,
+} from './model';
 
 const scalar = (value: number | null, unit: Scalar['unit'], title = 't', note = ''): Scalar => ({
   value,
@@ -28,6 +37,26 @@ const scalars = {
   n_steps: scalar(5, 'count', 'Steps'),
   host_enqueue_fraction: scalar(null, 'fraction', 'Enqueuing'),
 };
+
+describe('the data loader of one host', () => {
+  it('is listed without its host, and with the reason for what is unknown', () => {
+    const table = tableFor(INPUT_PIPELINE_ANALYZER.page.tables.loader, {
+      host: ['a'],
+      iterator: ['it'],
+      loads_in: [null],
+      n_fetches: [12],
+    });
+    const columns = table.columns.map((column) =>
+      column.name === 'loads_in' ? { ...column, unknown: 'a frame does not say it' } : column,
+    );
+    const facts = loaderFacts({ ...table, columns });
+    expect(facts.slice(0, 3)).toEqual([
+      { name: 'loads_in', value: 'unknown: a frame does not say it' },
+      { name: 'n_fetches', value: '12' },
+      { name: 'fetch_ps', value: null },
+    ]);
+  });
+});
 
 describe('tiles', () => {
   it('begin with the share of waiting and its spread, which is no tile of its own', () => {

@@ -4,7 +4,8 @@
  */
 import { readNumber, readTable, readTiles, type ScalarSpec, type TileScalar } from '../../api/declared';
 import { INPUT_PIPELINE_ANALYZER } from '../../api/tables/input_pipeline_analyzer';
-import type { Payload } from '../../api/types';
+import { cellAt } from '../../api/table';
+import type { Payload, Table } from '../../api/types';
 import { categoryToken } from '../../base/color';
 import { format, plural } from '../../base/units';
 import type { StepShare } from '../../widgets/step_chart';
@@ -116,4 +117,16 @@ export function categoryTokens(payload: Payload): Map<string, string> {
 export function hasInputOps(payload: Payload): boolean {
   const times = readTable(payload, TABLES.host_categories).column('time_ps');
   return readTable(payload, TABLES.input_ops).length > 0 || times.some((time) => time);
+}
+
+/** The numbers of the only host's data loader under their titles; the verdict names its iterator. */
+export function loaderFacts({ columns }: Table): { name: string; value: string | null }[] {
+  return columns
+    .filter(({ name }) => name !== 'host' && name !== 'iterator')
+    .map((column) => {
+      const { title: name, unknown } = column;
+      const value = cellAt(column, 0);
+      if (value === null) return { name, value: unknown ? `unknown: ${unknown}` : null };
+      return { name, value: typeof value === 'number' ? format(value, column.unit) : String(value) };
+    });
 }

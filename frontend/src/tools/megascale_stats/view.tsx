@@ -156,7 +156,7 @@ export function MegascaleView({ payload, ...props }: { payload: Payload } & Tool
           tip="Sum of all transfers on all cores, by the operation that the cores wait in"
           note={
             rendezvous.length > MOST_BARS
-              ? `the ${MOST_BARS} of ${rendezvous.length} with the longest total stall`
+              ? `the ${MOST_BARS} of ${rendezvous.length.toLocaleString('en-US')} with the longest total stall`
               : `total stall of ${plural(rendezvous.length, 'rendezvous', 'rendezvous')}`
           }
           names={names}
@@ -170,7 +170,11 @@ export function MegascaleView({ payload, ...props }: { payload: Payload } & Tool
       {hosts.length > 1 && (
         <StepChart
           title="Stall by host"
-          note="mean per core, over the whole capture"
+          note={
+            hosts.length > MOST_BARS
+              ? `mean per core, of the first ${MOST_BARS} of ${hosts.length.toLocaleString('en-US')} hosts`
+              : 'mean per core, over the whole capture'
+          }
           names={hostNames}
           axisName="host"
           series={byHost}

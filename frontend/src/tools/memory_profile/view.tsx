@@ -42,7 +42,7 @@ const COUNTS: readonly ColumnOf<typeof TABLES.modules>[] = ['n_at', 'n_allocated
 function withOp(data: TableData): TableData {
   const named = (column: TableColumn): TableColumn => {
     if (column.name !== 'op') return column;
-    const filled: TableColumn = { ...column, cell: (row) => column.cell(row) ?? '(no op recorded)' };
+    const filled: TableColumn = { ...column, cell: (row) => column.cell(row) ?? '(no operation recorded)' };
     delete filled.words;
     return filled;
   };

@@ -9,7 +9,7 @@ import { Legend, Section } from '../../widgets/summary';
 import { Selection, useHidden, useWindowDrag, ZoomButtons } from '../time_window_hands';
 import type { ToolProps } from '../tool';
 import { HEIGHT_PX, historyOption, seriesOf } from './history_option';
-import { filling, pointsOf, SCALARS, TABLES, windowOf } from './model';
+import { failuresOf, filling, pointsOf, SCALARS, TABLES, windowOf } from './model';
 
 export function HistorySection({
   payload,
@@ -24,13 +24,14 @@ export function HistorySection({
   const timeline = useMemo(() => readTable(payload, TABLES.timeline), [payload]);
   const points = useMemo(() => filling(pointsOf(timeline), window), [payload]);
   const { drag, handlers, show } = useWindowDrag(window, wholePs, setParams);
+  const failed = failuresOf(timeline).length > 0 ? ' · red lines: failed allocations' : '';
   const peak = format(readNumber(payload, SCALARS.peak_bytes), 'bytes');
   const range = `${format(window.startPs, 'ps')} to ${format(window.endPs, 'ps')}`;
   return (
     <Section
       title={`Memory of ${device}`}
       tip="Memory that blocks in use requested, and memory that the allocator held, since the first event"
-      note={`${timeline.note} · drag to zoom, click to list what was in use then`}
+      note={`${timeline.note} · drag to zoom, click to list what was in use then${failed}`}
       end={
         <>
           <Legend items={seriesOf(points)} hidden={hidden} onToggle={toggle} />

@@ -52,21 +52,34 @@ function tip({ timeline, points }: History, color: Colors): (params: { dataIndex
   };
 }
 
+/** The moment of the tables and the failed allocations as lines; they belong to a series. */
+function marks({ atPs, timeline }: History, timeFactor: number, color: Colors): object {
+  return {
+    markLine: {
+      silent: true,
+      symbol: 'none',
+      animation: false,
+      label: { show: false },
+      lineStyle: { width: 1 },
+      data: [
+        { xAxis: atPs / timeFactor, lineStyle: { color: color('--text'), type: 'dashed' } },
+        ...failuresOf(timeline).map((ps) => ({
+          xAxis: ps / timeFactor,
+          lineStyle: { color: color('--bad'), type: 'solid' },
+        })),
+      ],
+    },
+  };
+}
+
 /** A line without fill, or, stacked on others, an area without line. */
 function drawn(
   { title, token, name }: Series,
-  { points, atPs, timeline }: History,
+  { points }: History,
   [factor, timeFactor]: [number, number],
   color: Colors,
 ): object {
   const isArea = name !== 'held';
-  const marks = [
-    { xAxis: atPs / timeFactor, lineStyle: { color: color('--text'), type: 'dashed' } },
-    ...failuresOf(timeline).map((ps) => ({
-      xAxis: ps / timeFactor,
-      lineStyle: { color: color('--bad'), type: 'solid' },
-    })),
-  ];
   return {
     type: 'line',
     name: title,
@@ -78,18 +91,6 @@ function drawn(
       ? { stack: 'in use', lineStyle: { width: 0 }, areaStyle: { color: color(token), opacity: 1 } }
       : { lineStyle: { color: color(token), width: 1.5 } }),
     data: points.map((point) => [point.ps / timeFactor, point[name] / factor]),
-    ...(name === 'used'
-      ? {
-          markLine: {
-            silent: true,
-            symbol: 'none',
-            animation: false,
-            label: { show: false },
-            lineStyle: { width: 1 },
-            data: marks,
-          },
-        }
-      : {}),
   };
 }
 
@@ -106,6 +107,9 @@ export function historyOption(history: History, color: Colors): EChartsCoreOptio
   return {
     ...windowOption(window, tip(history, color), color),
     yAxis: { type: 'value', name: scale.label, min: 0, ...style, axisLine: { show: false }, nameGap: 10 },
-    series: shown.map((one) => drawn(one, history, [scale.factor, time.factor], color)),
+    series: shown.map((one, i) => ({
+      ...drawn(one, history, [scale.factor, time.factor], color),
+      ...(i === 0 ? marks(history, time.factor, color) : {}),
+    })),
   };
 }

@@ -53,6 +53,21 @@ describe('the history', () => {
     expect(names([0, MIB, 0])).toEqual(['used', 'pending', 'held']);
   });
 
+  it('marks the moment and failures whichever series are hidden', () => {
+    const timeline = timelineOf([0, 0, 0]);
+    const [points, window] = [pointsOf(timeline), { startPs: 0, endPs: 5e9 }];
+    for (const hidden of [[], ['used'], ['held']]) {
+      const option = historyOption(
+        { timeline, points, window, hidden: new Set(hidden), atPs: 1e9 },
+        (token) => token,
+      );
+      const series = option['series'] as { markLine?: { data: { xAxis: number }[] } }[];
+      expect(series.flatMap(({ markLine }) => markLine?.data.map(({ xAxis }) => xAxis) ?? [])).toEqual([
+        1, 2,
+      ]);
+    }
+  });
+
   it('is drawn in the unit of its highest level, without hidden series', () => {
     const timeline = timelineOf([0, MIB, 0]);
     const option = historyOption(

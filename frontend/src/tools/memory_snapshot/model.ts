@@ -27,7 +27,7 @@ export function pointsOf(timeline: Timeline): Point[] {
   return Array.from({ length: timeline.length }, (_, row) => ({
     row,
     ps: ps(row) ?? 0,
-    used: (used(row) ?? 0) - (pending(row) ?? 0),
+    used: Math.max(0, (used(row) ?? 0) - (pending(row) ?? 0)),
     pending: pending(row) ?? 0,
     held: held(row) ?? 0,
   }));

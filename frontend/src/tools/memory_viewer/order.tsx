@@ -4,7 +4,7 @@
  */
 import type { VNode } from 'preact';
 import { useCallback, useMemo, useState } from 'preact/hooks';
-import { format } from '../../base/units';
+import { format, plural } from '../../base/units';
 import { Canvas, type CanvasProps, type Pen, type Spot } from './canvas';
 import {
   blockAt,
@@ -151,7 +151,7 @@ export function OrderCharts(props: OrderProps): VNode {
       </div>
       <Canvas
         height={TIMELINE_PX}
-        label={`Memory in use over ${nSteps.toLocaleString('en-US')} steps, peak ${format(props.peakBytes, 'bytes')}${props.peakStep === null ? '' : ` at step ${props.peakStep.toLocaleString('en-US')}`}`}
+        label={`Memory in use over ${plural(nSteps, 'step')}, peak ${format(props.peakBytes, 'bytes')}${props.peakStep === null ? '' : ` at step ${props.peakStep.toLocaleString('en-US')}`}`}
         {...timeline}
         onPoint={(spot) => setHovered(hold(spot))}
         onDrag={drag}

@@ -177,13 +177,15 @@ export function Channels(props: ChannelsProps): VNode {
           rowsInFull={12}
           maxHeight="420px"
           mono={['ops', 'send_op', 'receive_op']}
-          render={(column, row, text) =>
-            column.name === 'latency_ps' ? (
+          render={(column, row, text) => {
+            const latencyPs = latency(row);
+            if (column.name !== 'latency_ps' || latencyPs === null) return undefined;
+            return (
               <span class="pod-latency-cell">
-                <DelayBar delay={delay(row) ?? 0} latency={latency(row) ?? 0} longest={longest} /> {text}
+                <DelayBar delay={delay(row) ?? 0} latency={latencyPs} longest={longest} /> {text}
               </span>
-            ) : undefined
-          }
+            );
+          }}
           onRow={(row) => setParams({ channel: row === chosen ? undefined : String(row) }, 'replace')}
           chosenRow={chosen}
         />

@@ -186,7 +186,10 @@ const LINK_SCALE = `linear-gradient(to right, var(--line-strong), var(${LINK_TOK
 
 function LinkScale({ range }: { range: readonly [number, number] }): VNode {
   return (
-    <div class="pod-scale" data-tip="Of the channels over a link, the longest latency, in the step chosen">
+    <div
+      class="pod-scale"
+      data-tip="Longest latency of the channels over a link, in the chosen step or else on average"
+    >
       Link latency {format(range[0], 'ps')} <span style={{ background: LINK_SCALE }} />{' '}
       {format(range[1], 'ps')}
     </div>

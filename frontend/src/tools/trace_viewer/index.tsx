@@ -179,10 +179,11 @@ function Announcer({ timeline }: { timeline: Timeline | null }): VNode {
   const selected = timeline?.selected.value;
   const track = selected && timeline.facts.value?.tracks.find(({ id }) => id === selected.track);
   const nSeveral = timeline?.several.events.value.length ?? 0;
-  const together = nSeveral > 0 ? `; ${plural(nSeveral, 'event')} in the selection` : '';
   const place = track ? `, on ${track.name}` : '';
   const time = selected && `${format(selected.durationPs, 'ps')}, at ${timeLabel(selected.startPs, 1000)}`;
-  const text = selected ? `Selected ${selected.name}, ${time}${place}${together}` : '';
+  const one = selected ? `Selected ${selected.name}, ${time}${place}` : '';
+  const together = nSeveral > 0 ? `${plural(nSeveral, 'event')} in the selection` : '';
+  const text = [one, together].filter(Boolean).join('; ');
   return (
     <div class="hidden-text" role="status" aria-live="polite">
       {text}

@@ -29,9 +29,11 @@ from bench.traces import (
     OVERLAP,
     PROGRAM,
     REQUESTS,
+    SNAPSHOT,
     STREAM,
     SYNTHETIC,
     SYNTHETIC_50M,
+    TABLE,
     TF_DATA,
     TRACK_EVENTS,
     Run,
@@ -45,8 +47,10 @@ from bench.traces import (
     overlap_run,
     program_run,
     requests_run,
+    snapshot_run,
     stream_run,
     synthetic_run,
+    table_run,
     tf_data_run,
     track_events_run,
 )
@@ -64,6 +68,8 @@ GENERATED: dict[str, Callable[[], Run]] = {
     REQUESTS: requests_run,
     STREAM: stream_run,
     TRACK_EVENTS: track_events_run,
+    SNAPSHOT: snapshot_run,
+    TABLE: table_run,
     SYNTHETIC_50M: large_run,
 }
 ON_REQUEST = (SYNTHETIC_50M,)  # takes minutes and gigabytes

@@ -15,9 +15,11 @@ from bench.traces import (
     OVERLAP,
     PROGRAM,
     REQUESTS,
+    SNAPSHOT,
     STREAM,
     SYNTHETIC,
     SYNTHETIC_50M,
+    TABLE,
     TF_DATA,
     TRACK_EVENTS,
 )
@@ -64,6 +66,11 @@ class Measure:
     op: str = ""
     with_times: bool = True
 
+    @property
+    def reads_files(self) -> bool:
+        """Whether its time is that of reading the run's files, first of all."""
+        return self.mode == "first" and not self.reopen and not self.from_start
+
 
 def _alone_of(measure: Measure) -> Measure:
     """The same question for this project only."""
@@ -101,6 +108,8 @@ PROGRAM_READING = Measure("reading the file: programs and one module, nothing el
 FLAME_COLD = Measure("flame graph, cold, this project alone", "flame_graph", peer="")
 FLAME_AGAIN = Measure("flame graph, warm (asked again)", "flame_graph", mode="again", peer="")
 INFERENCE_COLD = Measure("inference, cold", "inference_profile")
+SNAPSHOT_COLD = Measure("memory snapshot, cold, this project alone", "memory_snapshot", peer="")
+SNAPSHOT_AGAIN = Measure("memory snapshot, warm (asked again)", "memory_snapshot", mode="again", peer="")
 VIEW_FIRST = Measure("trace view, first, 2,000 px", "trace_viewer")
 VIEW_REOPEN = Measure("trace view, reopened (cache on disk)", "trace_viewer", reopen=True)
 VIEW_ZOOM = Measure("trace view, 1% window", "trace_viewer", mode="zoom")
@@ -152,6 +161,8 @@ MEASURES = {
     REQUESTS: (OVERVIEW_COLD, INFERENCE_COLD),
     STREAM: (OVERVIEW_COLD, VIEW_FIRST),
     TRACK_EVENTS: (VIEW_ALONE,),
+    SNAPSHOT: (SNAPSHOT_COLD, SNAPSHOT_AGAIN),
+    TABLE: (VIEW_ALONE, _alone_of(OVERVIEW_COLD)),
 }
 
 

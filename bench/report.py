@@ -26,6 +26,7 @@ HEADER = (
     "our share",
     "we send",
     "peer sends",
+    "we read",
 )
 
 
@@ -90,7 +91,17 @@ def _row(result: Result) -> tuple[str, ...]:
         f"{ours.peak_bytes / peer.peak_bytes:.2f}" if both and ours and peer else "–",
         _sent(ours),
         _sent(peer),
+        _rate(result),
     )
+
+
+def _rate(result: Result) -> str:
+    """Bytes, and events where their number is known, by the time to the answer: of runs without a peer."""
+    ours, run = result.typical(OURS), result.run
+    if ours is None or result.measure.peer or not result.measure.reads_files:
+        return "–"
+    events = f", {run.n_events / ours.seconds:,.0f} events/s" if run.n_events else ""
+    return f"{_size(run.size_bytes / ours.seconds)}/s{events}"
 
 
 def _sent(sample: Sample | None) -> str:

@@ -18,16 +18,21 @@ from bench.environments import ROOT, ml_python, work_dir
 from bench.large_program import large_program
 from bench.many_hosts import write_fleet
 from bench.overlap_trace import write_overlap_trace
+from bench.snapshot_trace import N_ENTRIES, write_snapshot
+from bench.snapshot_trace import SUFFIX as SNAPSHOT_SUFFIX
 from bench.stream_trace import SUFFIX as STREAM_SUFFIX
 from bench.stream_trace import write_stream
 from bench.synthetic_trace import write_trace
+from bench.table_trace import N_EVENTS as N_TABLE_EVENTS
+from bench.table_trace import SUFFIX as TABLE_SUFFIX
+from bench.table_trace import write_table
 from bench.tf_data_trace import write_copies
+from bench.track_events_trace import N_SLICES, write_track_events
 from bench.track_events_trace import SUFFIX as TRACK_EVENTS_SUFFIX
-from bench.track_events_trace import write_track_events
 from tests.synthetic_serving import Server, serving
 
 XPLANE_SUFFIX = ".xplane.pb"
-SUFFIXES = (XPLANE_SUFFIX, STREAM_SUFFIX, TRACK_EVENTS_SUFFIX)
+SUFFIXES = (XPLANE_SUFFIX, STREAM_SUFFIX, TRACK_EVENTS_SUFFIX, SNAPSHOT_SUFFIX, TABLE_SUFFIX)
 N_HOSTS = 8
 N_SYNTHETIC_EVENTS = 10_000_000
 N_LARGE_EVENTS = 50_000_000
@@ -45,6 +50,8 @@ TF_DATA = "tf_data"
 REQUESTS = "requests"
 STREAM = "stream"
 TRACK_EVENTS = "track_events"
+SNAPSHOT = "snapshot"
+TABLE = "viewer_table"
 N_REQUESTS = 100_000
 N_COPIES = 50
 
@@ -55,6 +62,7 @@ class Run:
 
     name: str
     files: tuple[Path, ...]
+    n_events: int = 0  # 0 is unknown
 
     @property
     def size_bytes(self) -> int:
@@ -206,11 +214,27 @@ def track_events_run() -> Run:
     folder = work_dir() / "traces" / TRACK_EVENTS
     if not list(folder.glob(f"*{TRACK_EVENTS_SUFFIX}")):
         write_track_events(folder / f"host0{TRACK_EVENTS_SUFFIX}")
-    return _run(TRACK_EVENTS, folder, TRACK_EVENTS_SUFFIX)
+    return _run(TRACK_EVENTS, folder, TRACK_EVENTS_SUFFIX, N_SLICES)
 
 
-def _run(name: str, folder: Path, suffix: str = XPLANE_SUFFIX) -> Run:
-    return Run(name, tuple(sorted(folder.glob(f"*{suffix}"))))
+def snapshot_run() -> Run:
+    """The synthetic memory snapshot of PyTorch with a history of 300,000 entries."""
+    folder = work_dir() / "traces" / SNAPSHOT
+    if not list(folder.glob(f"*{SNAPSHOT_SUFFIX}")):
+        write_snapshot(folder / f"host0{SNAPSHOT_SUFFIX}")
+    return _run(SNAPSHOT, folder, SNAPSHOT_SUFFIX, N_ENTRIES)
+
+
+def table_run() -> Run:
+    """The synthetic table of an older profiler's trace viewer."""
+    folder = work_dir() / "traces" / TABLE
+    if not list(folder.glob(f"*{TABLE_SUFFIX}")):
+        write_table(folder / f"host0{TABLE_SUFFIX}")
+    return _run(TABLE, folder, TABLE_SUFFIX, N_TABLE_EVENTS)
+
+
+def _run(name: str, folder: Path, suffix: str = XPLANE_SUFFIX, n_events: int = 0) -> Run:
+    return Run(name, tuple(sorted(folder.glob(f"*{suffix}"))), n_events)
 
 
 def _link(source: Path, target: Path) -> None:

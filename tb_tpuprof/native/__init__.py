@@ -1,5 +1,5 @@
-"""The inner loops: arrays in, arrays out. Compiled if the extension was built, else their plain twins, which
-are slow but give equal results.
+"""The inner loops: arrays in, arrays out; of pickles, values. Compiled if the extension was built, else their
+plain twins, which are slow but give equal results.
 
 `IS_COMPILED` says which. Everything else imports from here only, except for the XSpace decoder, which
 `ingest/opening.py` chooses by `IS_COMPILED`.
@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 
 from tb_tpuprof.native.plain.pairing import NOWHERE
+from tb_tpuprof.native.plain.pickles import Unreadable
 
 try:
     if os.environ.get("TPUPROF_PLAIN"):
@@ -22,6 +23,7 @@ try:
     from tb_tpuprof.native.compiled.numbering import number, split
     from tb_tpuprof.native.compiled.packing import BoxStyles, packed
     from tb_tpuprof.native.compiled.pairing import pair_up, tie
+    from tb_tpuprof.native.compiled.pickles import unpickled
     from tb_tpuprof.native.compiled.riegeli import record_hash, untransposed
     from tb_tpuprof.native.compiled.selection import (
         ascends,
@@ -57,6 +59,7 @@ except (ImportError, AttributeError):
     from tb_tpuprof.native.plain.numbering import number, split
     from tb_tpuprof.native.plain.packing import BoxStyles, packed
     from tb_tpuprof.native.plain.pairing import pair_up, tie
+    from tb_tpuprof.native.plain.pickles import unpickled
     from tb_tpuprof.native.plain.riegeli import record_hash, untransposed
     from tb_tpuprof.native.plain.selection import (
         ascends,
@@ -101,6 +104,7 @@ __all__ = [
     "EventWriter",
     "Interner",
     "Rows",
+    "Unreadable",
     "add_records",
     "alike",
     "ascends",
@@ -152,6 +156,7 @@ __all__ = [
     "sums",
     "tally",
     "tie",
+    "unpickled",
     "unsnap",
     "untransposed",
 ]

@@ -17,9 +17,9 @@ only the last entries are there.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Container
-from typing import Any
+from itertools import compress, islice
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,6 +40,7 @@ from tb_tpuprof.trace.stacks import Int64s
 
 MAX_ENTRIES, MAX_FRAMES, MAX_DEVICES = 3_000_000, 20_000_000, 1024
 _FREE, _PENDING = "inactive", ("active_pending_free", "active_awaiting_free")
+_NOTE = -2  # of no event
 _CODES = {
     "alloc": ALLOC,
     "free_requested": REQUESTED,
@@ -49,8 +50,8 @@ _CODES = {
     "segment_free": SHRINK,
     "segment_unmap": SHRINK,
     "oom": OOM,
+    **dict.fromkeys(("snapshot", "annotate", "user_defined"), _NOTE),
 }
-_NOTES = frozenset(("snapshot", "annotate", "user_defined"))
 _PS_PER_US = 1_000_000
 _LONGEST_US = 2**62 // _PS_PER_US  # as picoseconds it fits into 64 bits
 _LATEST_US = 2**53
@@ -69,16 +70,14 @@ def read_history(snapshot: dict[str, Any], path: str) -> Recording | None:
     return reader.recording(snapshot.get("segments"))
 
 
-class _Columns:
+class _Columns(NamedTuple):
     """A device's entries: µs, action, address, size and stack of each."""
 
-    def __init__(self) -> None:
-        self.time_us, self.action, self.address, self.size, self.stack = (array("q") for _ in range(5))
-
-    def as_numbers(self) -> tuple[Int64s, ...]:
-        """The columns."""
-        columns = (self.time_us, self.action, self.address, self.size, self.stack)
-        return tuple(np.array(column, np.int64) for column in columns)
+    time_us: Int64s
+    action: Int64s
+    address: Int64s
+    size: Int64s
+    stack: Int64s
 
 
 class _Reader:
@@ -92,32 +91,34 @@ class _Reader:
 
     def read(self, device: int, entries: Any) -> None:
         """Add a device's entries; those of no known form are counted."""
-        columns = _Columns()
-        for entry in dicts(entries):
-            self.n_entries += 1
-            if self.n_entries > MAX_ENTRIES:
-                raise self._too_large(f"has a history of more than {MAX_ENTRIES:,} entries")
-            action = entry.get("action")
-            code = _CODES.get(action, -1) if isinstance(action, str) else -1
-            time_us = _microseconds(entry.get("time_us"))
-            if code < 0 or time_us < 0:
-                self.n_skipped += not (isinstance(action, str) and action in _NOTES)
-                continue
-            columns.time_us.append(time_us)
-            columns.action.append(code)
-            columns.address.append(
-                _address(entry.get("device_free"), absent=-1) if code == OOM else _address(entry.get("addr"))
-            )
-            columns.size.append(whole(entry.get("size")))
-            columns.stack.append(self.stacks.number(entry.get("frames")))
-        if columns.action:
-            self.entries[device] = columns
+        listed = list(islice(dicts(entries), MAX_ENTRIES - self.n_entries + 1))
+        self.n_entries += len(listed)
+        if self.n_entries > MAX_ENTRIES:
+            raise self._too_large(f"has a history of more than {MAX_ENTRIES:,} entries")
+        actions = (entry.get("action") for entry in listed)
+        codes = [_CODES.get(action, -1) if isinstance(action, str) else -1 for action in actions]
+        times = [_microseconds(entry.get("time_us")) for entry in listed]
+        code, time_us = np.array(codes, np.int64), np.array(times, np.int64)
+        is_usable = (code >= 0) & (time_us >= 0)
+        self.n_skipped += int(np.count_nonzero(~is_usable & (code != _NOTE)))
+        if is_usable.any():
+            used = list(compress(listed, is_usable.tolist()))
+            self.entries[device] = self._columns(used, code[is_usable], time_us[is_usable])
+
+    def _columns(self, entries: list[dict[str, Any]], code: Int64s, time_us: Int64s) -> _Columns:
+        places = [
+            _address(entry.get("device_free"), absent=-1) if is_oom else _address(entry.get("addr"))
+            for entry, is_oom in zip(entries, (code == OOM).tolist(), strict=True)
+        ]
+        sizes = [whole(entry.get("size")) for entry in entries]
+        stacks = self.stacks.numbers([entry.get("frames") for entry in entries])
+        return _Columns(time_us, code, *(np.array(column, np.int64) for column in (places, sizes, stacks)))
 
     def recording(self, segments: Any) -> Recording | None:
         """All histories, with the blocks that are in use at their end."""
         if not self.entries:
             return Recording((), self.stacks.columns(), self.n_skipped) if self.n_skipped else None
-        start_us = min(columns.time_us[0] for columns in self.entries.values())
+        start_us = min(int(columns.time_us[0]) for columns in self.entries.values())
         ends = _Ends(self.stacks)
         for segment in dicts(segments):
             ends.read(segment, self.entries)
@@ -125,7 +126,7 @@ class _Reader:
         return Recording(devices, self.stacks.columns(), self.n_skipped)
 
     def _history(self, device: int, start_us: int, ends: _Ends) -> DeviceHistory:
-        time_us, action, address, size, stack = self.entries[device].as_numbers()
+        time_us, action, address, size, stack = self.entries[device]
         elapsed = np.clip(time_us - start_us, 0, _LONGEST_US) * _PS_PER_US
         blocks = ends.blocks.get(device, [])
         reserved = ends.reserved.get(device, 0)

@@ -45,6 +45,11 @@ class StackTable:
         self.stack_of_list: dict[int, int] = {}
         self.number_of_frame: dict[int, int] = {}
 
+    def numbers(self, lists: list[Any]) -> list[int]:
+        """The number of each list of frames. Raises TraceFormatError beyond the limit."""
+        read = self.stack_of_list
+        return [read[id(frames)] if id(frames) in read else self.number(frames) for frames in lists]
+
     def number(self, frames: Any) -> int:
         """The number of a list of frames, innermost first. Raises TraceFormatError beyond the limit."""
         if not isinstance(frames, list) or not frames:
@@ -59,10 +64,17 @@ class StackTable:
                     f"has more than {self.max_frames:,} stack frames",
                     "Record a shorter history (`max_entries`), or stacks of Python only (`stacks='python'`).",
                 )
-            stack = tuple(self._frame(frame) for frame in dicts(frames[:MAX_DEPTH]))
+            stack = self._stack(frames[:MAX_DEPTH])
             number = self.stacks.setdefault(stack, len(self.stacks))
             self.stack_of_list[id(frames)] = number
         return number
+
+    def _stack(self, frames: list[Any]) -> tuple[int, ...]:
+        """The numbers of frames; those that are no dicts are left out."""
+        try:
+            return tuple(map(self.number_of_frame.__getitem__, map(id, frames)))
+        except KeyError:  # not all of them were read before
+            return tuple(self._frame(frame) for frame in dicts(frames))
 
     def _frame(self, frame: dict[str, Any]) -> int:
         number = self.number_of_frame.get(id(frame))

@@ -41,6 +41,13 @@ def test_sizes_in_cupti_s_texts(text: str, size: int) -> None:
     assert size_in(text) == size
 
 
+def test_more_bytes_than_any_memory_has_are_unknown() -> None:
+    """They would overflow sums."""
+    sizes = (2**50 + 1, 2**50, 7)
+    stated = copied_bytes(gpu(*sizes))
+    assert sorted(stated.tolist())[-4:] == [-1, 7, 10_000_000, 2**50]
+
+
 def details(size: int) -> dict[str, str]:
     return {"memcpy_details": f"kind_src:pinned kind_dst:device size:{size} dest:0 async:1"}
 

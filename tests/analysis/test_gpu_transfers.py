@@ -60,11 +60,23 @@ OPS = (
 )
 
 
-def trace(device: str = "NVIDIA H100 80GB HBM3") -> Trace:
+def calling_each_other() -> bytes:
+    """As no compiler does: all 40 instructions of one computation call another, and all of that the first;
+    one of them also calls that with the reduce-scatter.
+    """
+    first = [instruction(100 + i, "fusion", KIBI, f38=(31,)) for i in range(40)]
+    second = [instruction(200 + i, "fusion", KIBI, f38=(30, 32) if i == 39 else (30,)) for i in range(40)]
+    last = [instruction(10, "parameter", KIBI), instruction(11, "reduce-scatter", array(512), [10], **GROUPS)]
+    entry = [named("all-reduce-start.3", instruction(1, "fusion", array(512), f38=(30,)))]
+    bodies = [computation(30 + i, f"c{i}", rows, rows[0][35]) for i, rows in enumerate((first, second, last))]
+    return proto([*bodies, computation(1, "main", entry, 1)])
+
+
+def trace(device: str = "NVIDIA H100 80GB HBM3", content: bytes = program()) -> Trace:
     metadata = DrawnPlane(
         "/host:metadata",
         {"x": [DrawnEvent("module(0)", 0, 0)]},
-        metadata_stats={"module(0)": {"Hlo Proto": program()}},
+        metadata_stats={"module(0)": {"Hlo Proto": content}},
     )
     planes = [metadata]
     for number in (0, 1):
@@ -102,6 +114,15 @@ def test_kernels_are_the_collectives_that_they_name() -> None:
     for number, of_core in enumerate(op_of):
         names = [ops[i].name if i >= 0 else "" for i in of_core.tolist()]
         assert names == ["all-reduce-start.3", "all-gather-start.4", "async-start.5", OPS[3][0], ""], number
+
+
+def test_computations_that_call_each_other_are_read_once() -> None:
+    """Else there would be 40 times more instructions at each level."""
+    made = trace(content=calling_each_other())
+    ops, _ = exchanges(made, [(core.rows, core.step) for core in host_cores(made).cores])
+    assert [(op.name, op.kind, op.size_bytes) for op in ops if op.has_hlo] == [
+        ("all-reduce-start.3", "reduce-scatter", 2048)
+    ]
 
 
 def test_bandwidths_of_two_gpus() -> None:

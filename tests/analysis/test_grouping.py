@@ -135,7 +135,7 @@ def test_groups_with_large_numbers_take_no_more_memory_than_others() -> None:
             "a": {"group_id": 2**31 - 1},
             "b": {"group_id": 7},
             "c": {"group_id": 2**62, "step_name": "late"},
-            "d": {"group_id": -5},
+            "d": {"group_id": -5, "step_name": "of no group"},
             "e": {"group_id": 2**31 - 1},
         },
     )

@@ -12,7 +12,7 @@ from tb_tpuprof.analysis.pod.collectives import Collective, GroupsFrom, merge_al
 from tb_tpuprof.analysis.pod.comms import _ordinals, _size, merged
 from tb_tpuprof.analysis.pod.groups import groups_by_ends
 from tb_tpuprof.analysis.pod.host import PodCore
-from tb_tpuprof.analysis.pod.join import Channel, _devices, _hosts_apart
+from tb_tpuprof.analysis.pod.join import _devices, _hosts_apart
 from tb_tpuprof.analysis.pod.parts import (
     N_PARTS,
     PART_TEXTS,
@@ -368,12 +368,6 @@ def test_hosts_captured_at_another_time() -> None:
     assert hosts((9, 10), (0, 1), (9.5, 11)) == {1: -8000}
     assert hosts((9, 10), (0, 1), (9.5, 11), (1.5, 2)) == {0: 7000, 2: 7500}
     assert hosts((0, 1)) == {}
-
-
-def test_bandwidth_of_a_link() -> None:
-    link = Channel(0, 1, ("a",), 3, 500, 2.0, 0.0, 1.0, ("a", "a", "a"))
-    assert link.bytes_per_s == 250e12
-    assert replace(link, latency_ps=0.0).bytes_per_s == 0.0
 
 
 def test_slow_units_by_hand() -> None:

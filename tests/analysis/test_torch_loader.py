@@ -85,6 +85,27 @@ def test_times_of_the_loader(tmp_path: Path) -> None:
     )
 
 
+def test_steps_of_several_threads_overlap(tmp_path: Path) -> None:
+    """A copy is in the steps if any thread's step is around it, also after a short one has ended."""
+    launch, short = kernel(150, 160, 4)
+    events = [
+        marked(1, 0, 1000),
+        {**marked(2, 100, 200), "tid": 99},
+        {**launch, "tid": 99},
+        short,
+        call(SINGLE, "user_annotation", 0, 50),
+        copy(PINNED, 500, 530, 1),
+        *kernel(600, 900, 5),
+        copy(PINNED, 1000, 1007, 2),
+        marked(3, 1100, 1300),
+        copy(PINNED, 1090, 1101, 3),
+        *kernel(1200, 1250, 6),
+    ]
+    use = loader_use(trace_of(tmp_path, events))
+    assert use is not None
+    assert (use.n_steps, use.pinned) == (3, Copies(1, 30 * US))
+
+
 def test_changes_gain_no_more_than_the_steps_wait(tmp_path: Path) -> None:
     changes = loader_changes(used(tmp_path))
     assert [(round(one.gain_ps * 3 / US), round(one.gain_fraction * 3300)) for one in changes] == [

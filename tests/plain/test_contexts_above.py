@@ -9,7 +9,7 @@ import pytest
 
 from tb_tpuprof.analysis.diagnosis.names import Origin
 from tb_tpuprof.analysis.diagnosis.parts import _is_entry, _strongest, origins
-from tb_tpuprof.analysis.events.distinct_rows import distinct_rows
+from tb_tpuprof.trace.distinct_rows import distinct_rows
 
 
 def random_tree(rng: random.Random) -> list[int]:
@@ -76,9 +76,9 @@ def test_distinct_rows_of_any_size(seed: int) -> None:
             for _ in range(rng.randint(1, 4))
         ]
         rows = [[rng.choice(column) for column in columns] for _ in range(rng.randint(1, 30))]
-        unique, inverse = distinct_rows(np.array(rows, np.int64))
+        unique, inverse = distinct_rows(*np.array(rows, np.int64).T)
         expected = sorted(map(list, set(map(tuple, rows))))
         assert unique.tolist() == expected
         assert [expected[i] for i in inverse.tolist()] == rows
-    empty = distinct_rows(np.empty((0, 3), np.int64))
+    empty = distinct_rows(*np.empty((3, 0), np.int64))
     assert (empty[0].shape, empty[1].shape) == ((0, 3), (0,))

@@ -135,7 +135,9 @@ def comm_host(trace: Trace) -> CommHost:
         np.add.at(hidden[core], place, times.hidden_ps)
         np.add.at(partly[core], place, np.where(times.exposed_ps > 0, times.hidden_ps, 0))
         np.add.at(exposed[core], place, times.exposed_ps)
-        stated = copied_bytes(trace)[device.event[times.run]] if devices.kind == "GPU" else op * 0 - 1
+        stated = np.full(len(op), -1, np.int64)
+        if devices.kind == "GPU":
+            stated = copied_bytes(trace)[device.event[times.run]]
         parts.append(_rows_of(core, op, times, stated, len(devices.ops)))
         share = coverage(device)
         kind = np.where(share >= HIDDEN_FROM, 0, np.where(share > EXPOSED_TO, 1, 2))

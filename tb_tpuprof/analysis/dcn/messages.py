@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.trace.distinct_rows import distinct_rows
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
@@ -48,8 +49,8 @@ def messages(trace: Trace) -> Messages:
     )
     is_stated = (source >= 0) & (target >= 0) & (size >= 0)
     source, target, size, duration_us = (values[is_stated] for values in (source, target, size, duration_us))
-    pairs, pair = np.unique(np.column_stack((source, target)), axis=0, return_inverse=True)
-    pair, n = pair.reshape(-1), len(pairs)
+    pairs, pair = distinct_rows(source, target)
+    n = len(pairs)
     latency = np.clip(duration_us, 0, 2**40) * _PS_PER_US
     longest = np.zeros(n, np.int64)
     np.maximum.at(longest, pair, latency)

@@ -23,7 +23,6 @@ from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Culprit
 from tb_tpuprof.analysis.diagnosis.names import CAUSES, Origin, names
 from tb_tpuprof.analysis.diagnosis.records import Part
-from tb_tpuprof.analysis.events.distinct_rows import distinct_rows
 from tb_tpuprof.analysis.events.handed_over import handed_over
 from tb_tpuprof.analysis.events.line_contexts import (
     LineContexts,
@@ -44,6 +43,7 @@ from tb_tpuprof.analysis.steps.pieces import Pieces, joined
 from tb_tpuprof.analysis.steps.record import Steps
 from tb_tpuprof.analysis.steps.steps import step_pieces
 from tb_tpuprof.analysis.steps.windows import Windows, clipped, windows_of
+from tb_tpuprof.trace.distinct_rows import distinct_rows
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
@@ -130,7 +130,7 @@ def _by_event(trace: Trace, steps: Steps, pieces: Pieces) -> tuple[Part, ...]:
             attribution.call,
         )
     )
-    unique, part_number = distinct_rows(keys)
+    unique, part_number = distinct_rows(*keys.T)
     spans = steps.start_ps, steps.start_ps + steps.duration_ps
     if len(unique) > _MOST:
         unique, part_number = _fewer(unique, part_number, pieces, spans)
@@ -251,8 +251,8 @@ def _fewer(
     small[np.argsort(-total, kind="stable")[: _MOST - 50]] = False
     merged = unique.copy()
     merged[small, 3:] = -1
-    distinct, again = np.unique(merged, axis=0, return_inverse=True)
-    return distinct, again.reshape(-1)[number]
+    distinct, again = distinct_rows(*merged.T)
+    return distinct, again[number]
 
 
 def _culprit(trace: Trace, row: int) -> Culprit:

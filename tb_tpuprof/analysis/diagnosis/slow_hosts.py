@@ -87,7 +87,7 @@ def _slow_in_pod(hosts: Sequence[HostEvidence], own: OwnTimes) -> list[_SlowHost
         mean_ps = own.own_ps.mean(axis=1)
         named = [
             (own.hosts[unit], excess, _lead(mean_ps, unit), 0.0)
-            for unit, (excess, _) in _outliers(mean_ps).items()
+            for unit, excess in _outliers(mean_ps).items()
         ]
     else:
         named = [
@@ -100,9 +100,10 @@ def _slow_in_pod(hosts: Sequence[HostEvidence], own: OwnTimes) -> list[_SlowHost
 def _slow_by_evidence(own_ps: Floats) -> list[_SlowHost]:
     """Slow hosts by their own times: float64[hosts, steps]."""
     mean_ps = own_ps.mean(axis=1)
-    excess_by_unit = {slow.unit: slow.excess_ps for slow in slow_units(own_ps)}
     if own_ps.shape[1] < MIN_STEPS:
-        excess_by_unit = {unit: excess for unit, (excess, _) in _outliers(mean_ps).items()}
+        excess_by_unit = _outliers(mean_ps)
+    else:
+        excess_by_unit = {slow.unit: slow.excess_ps for slow in slow_units(own_ps)}
     return [_SlowHost(unit, excess, _lead(mean_ps, unit)) for unit, excess in excess_by_unit.items()]
 
 
@@ -120,9 +121,9 @@ def _own_ps(host: HostEvidence) -> Floats:
     return host.duration_ps - exchanged
 
 
-def _outliers(own_ps: Floats) -> dict[int, tuple[float, float]]:
-    """Slow hosts of runs with few steps, by the modified z-score of their means: (excess, mean) in ps by
-    host.
+def _outliers(own_ps: Floats) -> dict[int, float]:
+    """Slow hosts of runs with few steps, by the modified z-score of their means: by host, the excess over
+    the median in ps.
     """
     if len(own_ps) < _FEW_HOSTS:
         return {}
@@ -131,7 +132,7 @@ def _outliers(own_ps: Floats) -> dict[int, tuple[float, float]]:
     outliers = np.flatnonzero(
         (0.6745 * (own_ps - middle) / spread > _FAR) & (own_ps > (1 + LEAST_EXCESS) * middle)
     )
-    return {int(unit): (float(own_ps[unit] - middle), float(own_ps[unit])) for unit in outliers.tolist()}
+    return {unit: float(own_ps[unit] - middle) for unit in outliers.tolist()}
 
 
 def _finding(
@@ -146,12 +147,12 @@ def _finding(
         cause: host.time_ps(cause) - float(np.median([one.time_ps(cause) for one in others]))
         for cause in Cause if cause not in (Cause.COMMUNICATION, Cause.WARM_UP, Cause.CONTENTION)
     }  # fmt: skip
-    excess_by_cause[Cause.COMMUNICATION] = slow.network_ps
+    if slow.network_ps > 0:
+        excess_by_cause[Cause.COMMUNICATION] = slow.network_ps
     cause = max(excess_by_cause, key=lambda one: excess_by_cause[one])
     excess = min(slow.excess_ps, host.step_ps)
-    own_finding = next(
-        (one for one in sorted(findings_by_host[unit], key=lambda one: -one.rank) if one.cause == cause), None
-    )
+    ranked = sorted(findings_by_host[unit], key=lambda one: -one.rank) if excess_by_cause[cause] > 0 else []
+    own_finding = next((one for one in ranked if one.cause == cause), None)
     mostly = (
         f", most of it in {_LONGER.get(cause, cause.label.lower())}"
         if excess_by_cause[cause] * 2 > excess

@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.flame.modules import (
-    MAX_LAYERS,
     MODULE,
     PHASES,
     Modules,
@@ -27,6 +26,7 @@ from tb_tpuprof.analysis.flame.modules import (
 )
 from tb_tpuprof.analysis.memory.events import MemoryEvents
 from tb_tpuprof.analysis.memory.holders import Holders, allocations, holders
+from tb_tpuprof.native import summed_up
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
@@ -66,38 +66,16 @@ def module_contents(trace: Trace, events: MemoryEvents, memory: int, event: int)
     phase, path = phases_of(trace, found, events.event[rows].astype(np.int64))
     n_keys = len(found.parent) + 1
     own = holders(events, rows, phase * n_keys + path + 1, event)
-    above = np.concatenate(([-1], found.parent + 1)).astype(np.int64)  # of keys in a phase; 0: of no module
-    above[above == 0] = -1
-    at_bytes, is_shown = np.zeros((len(PHASES), n_keys), np.int64), np.zeros((len(PHASES), n_keys), np.bool_)
-    at_bytes.ravel()[own.key], is_shown.ravel()[own.key] = own.at_bytes, True
-    for keys in reversed(_by_depth(above)):
-        for one in range(len(PHASES)):
-            np.add.at(at_bytes[one], above[keys], at_bytes[one, keys])
-            is_shown[one, above[keys[is_shown[one, keys]]]] = True
-    added = np.setdiff1d(np.flatnonzero(is_shown.ravel()), own.key)
-    nothing = np.zeros(len(added), np.int64)
-    key = np.concatenate((own.key, added))
-    rest = (
-        own.allocated_bytes,
-        own.n_allocated,
-        own.at_bytes,
-        own.n_at,
-        own.kept_bytes,
-        own.n_kept,
-        own.most_bytes,
+    above = np.append(-1, np.where(found.parent >= 0, found.parent + 1, -1)).astype(np.int32)
+    at_bytes, n_own = np.zeros((2, len(PHASES) * n_keys), np.int64)
+    at_bytes[own.key], n_own[own.key] = own.at_bytes, 1
+    with_inner, n_inside = (
+        summed_up(above, values.reshape(len(PHASES), n_keys)).reshape(-1) for values in (at_bytes, n_own)
     )
-    held = Holders(key, *(np.concatenate((column, nothing)) for column in rest))
-    return ModuleContents(held, at_bytes.ravel()[key], trace, found)
-
-
-def _by_depth(above: Int64s) -> list[npt.NDArray[np.intp]]:
-    """The keys that have one above them, by how deep they are, the outermost first; as deep as paths go."""
-    levels: list[npt.NDArray[np.intp]] = []
-    keys = np.flatnonzero(above >= 0)
-    is_outer = above < 0
-    while len(keys) and len(levels) < MAX_LAYERS:
-        is_next = is_outer[above[keys]]
-        levels.append(keys[is_next])
-        is_outer[keys[is_next]] = True
-        keys = keys[~is_next]
-    return levels
+    added = np.flatnonzero((n_inside > 0) & (n_own == 0))
+    columns = {
+        name: np.concatenate((getattr(own, name), np.zeros(len(added), np.int64)))
+        for name in Holders.__dataclass_fields__
+    }
+    key = columns["key"] = np.concatenate((own.key, added))
+    return ModuleContents(Holders(**columns), with_inner[key], trace, found)

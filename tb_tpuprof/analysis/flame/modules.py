@@ -152,7 +152,9 @@ def _memory(trace: Trace, found: Modules, window: Windows) -> dict[int, Bytes]:
 
 
 def layers_of(trace: Trace, found: Modules, path: int) -> tuple[str, ...]:
-    """The modules of a path, outermost first; one name that stands for none if it is −1."""
+    """The modules of a path, outermost first, at most the MAX_LAYERS innermost; one name that stands for none
+    if it is −1.
+    """
     names: list[str] = []
     while path >= 0 and len(names) < MAX_LAYERS:
         names.append(trace.strings.get(int(found.name[path])))

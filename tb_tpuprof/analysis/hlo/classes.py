@@ -34,14 +34,14 @@ _BY_OPCODE = {
 _CLASS_OF = {
     opcode: name for name, opcodes in _BY_OPCODE.items() for line in opcodes for opcode in line.split()
 }
-_MATRIX_CALLS = re.compile(r"gemm|matmul|dot|conv|flash|fmha|attention", re.IGNORECASE)
+MATRIX_CALLS = re.compile(r"gemm|matmul|dot|conv|flash|fmha|attention", re.IGNORECASE)
 _MOST_INSPECTED = 2000
 
 
 def class_of(module: HloModule, row: int) -> str:
     """The class of an instruction. A fusion or custom call that contains matrix work is `matrix`."""
     opcode = module.opcode(row)
-    if opcode == "custom-call" and _MATRIX_CALLS.search(module.text("custom_call_target", row)):
+    if opcode == "custom-call" and MATRIX_CALLS.search(module.text("custom_call_target", row)):
         return "matrix"
     if opcode == "fusion":
         for computation in module.calls[row].tolist():

@@ -31,8 +31,11 @@ def _no_excess() -> Floats:
 
 @dataclass(frozen=True)
 class Work:
-    """Per operation: FLOPs, model FLOPs (those that the model itself needs), bytes in all memories together
-    and in each of SPACES (float64[5, n]).
+    """Per operation: FLOPs, model FLOPs, bytes in all memories and in each of SPACES (float64[5, n]).
+
+    Model FLOPs are operations of any precision. A TPU's compiler divides the FLOPs on 8-bit operands by 2 and
+    on 4-bit operands by 4, so that they compare with the peak at 16 bits (`GetDeviceFlops` in xprof's
+    `hlo_cost_analysis_wrapper.h`).
 
     `knows_flops` and `knows_bytes` are False if neither trace nor HLO states them (an opaque custom call, a
     program without HLO in the trace); the numbers are then 0, so that they add nothing to a sum.

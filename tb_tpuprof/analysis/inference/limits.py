@@ -8,9 +8,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.events.stat_rows import distinct_codes
 from tb_tpuprof.analysis.inference.record import Batches, HostInference
 from tb_tpuprof.analysis.inference.work import Part
+from tb_tpuprof.trace.distinct_rows import distinct_rows
 
 Int64s = npt.NDArray[np.int64]
 FEWEST = 20  # requests: a tenth of fewer is no tail
@@ -88,11 +88,9 @@ def padding_of(batches: Batches) -> Padding | None:
     known = (batches.size >= 0) & (batches.padded_size > 0) & (batches.size <= batches.padded_size)
     if not known.any():
         return None
-    sizes, size_code = distinct_codes(batches.size[known])
-    padded_sizes, padded_code = distinct_codes(batches.padded_size[known])
-    pairs, pair = distinct_codes(size_code * len(padded_sizes) + padded_code)
+    pairs, pair = distinct_rows(batches.size[known], batches.padded_size[known])
     count = np.bincount(pair)
-    size, padded = sizes[pairs // len(padded_sizes)], padded_sizes[pairs % len(padded_sizes)]
+    size, padded = pairs.T
     wasted = (padded - size) * count
     n_slots, n_padding = int((padded * count).sum()), int(wasted.sum())
     if not n_padding:

@@ -29,6 +29,7 @@ from tb_tpuprof.analysis.inference.phases import phase_marks
 from tb_tpuprof.analysis.inference.piece_work import piece_work
 from tb_tpuprof.analysis.inference.record import host_inference
 from tb_tpuprof.analysis.inference.work import Part, work
+from tb_tpuprof.analysis.ops.metrics import sum_by
 from tb_tpuprof.analysis.ops.roofline import NEAR_A_LIMIT, roofs
 from tb_tpuprof.trace.trace import Trace
 from tb_tpuprof.units import PS_PER_S
@@ -153,31 +154,22 @@ def host_loads(trace: Trace) -> HostLoads:
     n_marks = np.bincount(mark_key)
     keys, code = distinct_codes(np.concatenate((np.flatnonzero(n), np.flatnonzero(n_marks), key)))
     code = code[len(code) - len(key) :]
-    sums = [np.bincount(code, values[rows], len(keys)) for values in pieces.amounts]
+    sums = np.stack([np.bincount(code, values[rows], len(keys)) for values in pieces.amounts], axis=1)
     devices = int(pieces.device.max(initial=0)) + 1
-    device_ps = unions_ps(
-        code * devices + pieces.device[rows], done.start[rows], done.end[rows], len(keys) * devices
-    )
-    device_ps = device_ps.reshape(len(keys), devices).sum(axis=1)
+    of_device, place = distinct_codes(code * devices + pieces.device[rows])
+    busy_ps = unions_ps(place, done.start[rows], done.end[rows], len(of_device))
+    device_ps = sum_by(of_device // devices, busy_ps, len(keys))
     peaks = roofs(trace)
     loads = {}
-    for i, one in enumerate(keys.tolist()):
+    for one, amounts, load_ps in zip(keys.tolist(), sums.tolist(), device_ps.tolist(), strict=True):
         model, phase_number = divmod(one, len(Phase))
         counted = n_marks if phase_number else n
-        seconds = int(device_ps[i]) / PS_PER_S
-        amounts = (float(values[i]) for values in sums)
-        worked_ps, flops_ps, bytes_ps, flops, roof_flops, hbm_bytes = amounts
+        most = (peak * (load_ps / PS_PER_S) for peak in (peaks.flops_per_s, peaks.bytes_per_s[0]))
         loads[models[model] if model < len(models) else "", Phase(phase_number)] = Load(
             int(counted[one]) if one < len(counted) else 0,
-            int(device_ps[i]),
-            worked_ps,
-            flops_ps,
-            bytes_ps,
-            flops,
-            roof_flops,
-            hbm_bytes,
-            peaks.flops_per_s * seconds,
-            peaks.bytes_per_s[0] * seconds,
+            load_ps,
+            *amounts,
+            *most,
         )
     is_known = bool(peaks.flops_per_s and peaks.bytes_per_s[0])
     return HostLoads(loads, planes(trace).hardware, is_known)

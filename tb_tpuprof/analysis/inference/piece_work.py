@@ -16,11 +16,12 @@ from tb_tpuprof.analysis.cpu.runs import cpu_runs
 from tb_tpuprof.analysis.events.hlo_links import hlo_links
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.planes import OP_LINE, lines_named, planes
+from tb_tpuprof.analysis.events.stat_rows import values_at
 from tb_tpuprof.analysis.inference.work import Part, Work, work
 from tb_tpuprof.analysis.ops.device_ops import device_ops
 from tb_tpuprof.analysis.ops.hlo_record import HloOps
 from tb_tpuprof.analysis.ops.hlo_steps import occurrences
-from tb_tpuprof.analysis.ops.hlo_tpu import tpu_occurrences
+from tb_tpuprof.analysis.ops.hlo_tpu import op_of_metadata
 from tb_tpuprof.analysis.steps.device_spans import device_spans
 from tb_tpuprof.trace.trace import Trace
 
@@ -47,10 +48,15 @@ class PieceWork:
 
     @property
     def amounts(self) -> tuple[Floats, ...]:
-        """All columns except the device."""
+        """All columns except the device, in the order of `Load`."""
         return (
-            self.worked_ps, self.flops_ps, self.bytes_ps, self.flops, self.roof_flops, self.hbm_bytes
-        )  # fmt: skip
+            self.worked_ps,
+            self.flops_ps,
+            self.bytes_ps,
+            self.flops,
+            self.roof_flops,
+            self.hbm_bytes,
+        )
 
 
 @dataclass(frozen=True)
@@ -109,11 +115,8 @@ def piece_work(trace: Trace) -> PieceWork:
 def _piece_of(done: Work, events: npt.NDArray[np.integer]) -> Int64s:
     """The row of `work` of each event on a device, -1 for none."""
     rows = np.flatnonzero(done.part == Part.DEVICE)
-    if not len(rows):
-        return np.full(len(events), -1, np.int64)
     rows = rows[np.argsort(done.event[rows], kind="stable")]
-    place = np.minimum(np.searchsorted(done.event[rows], events), len(rows) - 1)
-    return np.where(done.event[rows[place]] == events, rows[place], -1).astype(np.int64)
+    return values_at(events, done.event[rows].astype(np.int32), rows, -1)
 
 
 def _on_gpus(trace: Trace, done: Work, ops: HloOps) -> _Runs:
@@ -132,9 +135,7 @@ def _on_cpus(trace: Trace, done: Work, ops: HloOps) -> _Runs:
 
 def _on_tpus(trace: Trace, done: Work, ops: HloOps) -> _Runs:
     """All events of the cores' lines of operations, by the run of a program that they start in."""
-    known, op_of_known = tpu_occurrences(trace)
-    order = np.argsort(known, kind="stable")
-    known, op_of_known = known[order], op_of_known[order]
+    op_of = op_of_metadata(trace)
     none = np.empty(0, np.int64)
     pieces, found_ops, times = [none], [none], [none]
     on_device = np.flatnonzero(done.part == Part.DEVICE)
@@ -148,8 +149,6 @@ def _on_tpus(trace: Trace, done: Work, ops: HloOps) -> _Runs:
             place = np.searchsorted(done.start[of_core], start, side="right") - 1
             run = of_core[np.maximum(place, 0)]
             pieces.append(np.where((place >= 0) & (start < done.end[run]), run, -1))
-            nearest = np.minimum(np.searchsorted(known, spans.rows), max(len(known) - 1, 0))
-            is_known = known[nearest] == spans.rows if len(known) else np.zeros(len(start), np.bool_)
-            found_ops.append(np.where(is_known, op_of_known[nearest], -1) if len(known) else nearest - 1)
+            found_ops.append(op_of[trace.events["metadata"][spans.rows]])
             times.append(spans.self_ps)
     return _Runs(*(np.concatenate(column).astype(np.int64) for column in (pieces, found_ops, times)))

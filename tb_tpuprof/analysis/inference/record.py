@@ -21,6 +21,7 @@ from tb_tpuprof.analysis.inference.names import UNKNOWN, Phase, annotation_of, p
 from tb_tpuprof.analysis.inference.parts import request_parts
 from tb_tpuprof.analysis.inference.requests import Unit, requests
 from tb_tpuprof.analysis.inference.work import Part, work
+from tb_tpuprof.trace.distinct_rows import distinct_rows
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
@@ -293,10 +294,10 @@ class _Labels:
         numbers = self._ints("model_id")
         metadata = self.trace.events["metadata"][self.marks.row].astype(np.int64)
         names = metadata_names(self.trace)
-        keys, code = _distinct_rows(stated, numbers, metadata)
+        keys, code = distinct_rows(stated, numbers, metadata)
         titles = [
             strings.get(text) if text >= 0 else str(number) if number >= 0 else _own_model(names[row])
-            for text, number, row in keys
+            for text, number, row in keys.tolist()
         ]
         code[(np.arange(len(code)) >= self.marks.n_requests) & (stated < 0) & (numbers < 0)] = -1
         return _numbered(titles, code)
@@ -367,23 +368,6 @@ def _own_model(name: str) -> str:
     return annotation.model if annotation else predicting_function(name) or name
 
 
-def _distinct_rows(*columns: Int64s) -> tuple[list[tuple[int, ...]], Int64s]:
-    """Distinct combinations of the columns' values, and each row's index among them."""
-    combined = np.zeros(len(columns[0]), np.int64)
-    tables = []
-    for column in columns:
-        values, code = distinct_codes(column)
-        # Numbered anew after each column: a code is never larger than the number of rows.
-        known, combined = distinct_codes(combined * max(len(values), 1) + code)
-        tables.append((known, values))
-    keys = np.arange(len(tables[-1][0]))
-    found: list[list[int]] = []
-    for known, values in reversed(tables):
-        keys, code = np.divmod(known[keys], max(len(values), 1))
-        found.append(values[code].tolist())
-    return list(zip(*reversed(found), strict=True)), combined
-
-
 def _numbered(titles: list[str], code: npt.NDArray[np.integer]) -> tuple[tuple[str, ...], Int64s]:
     """Distinct titles that occur, sorted, and each row's index among them; -1 stays."""
     used = sorted({titles[i] for i in marked(code[code >= 0], len(titles)).tolist()})
@@ -401,9 +385,9 @@ def _combinations(pairs: Int64s, first: Rows) -> tuple[list[tuple[int, ...]], In
     for size in np.unique(n).tolist():
         rows = np.flatnonzero(n == size)
         values = pairs[1][first[rows][:, None] + np.arange(size)]
-        distinct, code = np.unique(values, axis=0, return_inverse=True)
-        result[rows] = len(sets) + code.reshape(-1)
-        sets += [tuple(row) for row in distinct.tolist()]
+        found, code = distinct_rows(*values.T)
+        result[rows] = len(sets) + code
+        sets += [tuple(row) for row in found.tolist()]
     return sets, result
 
 

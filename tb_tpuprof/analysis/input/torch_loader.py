@@ -133,11 +133,10 @@ def loader_use(trace: Trace) -> LoaderUse | None:
 
 
 def _in_steps(trace: Trace, rows: Rows, markers: Windows) -> Rows:
-    """The events that begin in one of the windows."""
+    """The events that begin in one of the windows, which overlap if several threads have steps."""
     start = trace.events["start_ps"][rows]
-    window = np.searchsorted(markers.start, start, side="right") - 1
-    is_in = (window >= 0) & (start < markers.end[np.maximum(window, 0)]) if len(markers.end) else window >= 0
-    return rows[is_in]
+    latest_end = np.append(np.iinfo(np.int64).min, np.maximum.accumulate(markers.end))
+    return rows[start < latest_end[np.searchsorted(markers.start, start, side="right")]]
 
 
 def _span(trace: Trace, rows: Rows) -> tuple[Int64s, Int64s]:

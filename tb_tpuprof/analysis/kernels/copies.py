@@ -17,6 +17,7 @@ from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
 _SIZE = re.compile(r"(?:^|\s)(?:size|num_bytes):(\d{1,18})(?=\s|$)")
+_MOST_BYTES = 2**50  # more is from a damaged file, and would overflow sums
 
 
 def size_in(details: str) -> int:
@@ -37,4 +38,5 @@ def copied_bytes(trace: Trace) -> Int64s:
     result[texts.owner] = sizes[code.reshape(-1)]
     owner, value = first_ints(trace, "copied_bytes")
     result[owner] = value
+    result[result > _MOST_BYTES] = -1
     return result

@@ -13,6 +13,7 @@ from tb_tpuprof.analysis.events.hlo_op_texts import hlo_op_texts
 from tb_tpuprof.analysis.events.kernel_names import is_tensor_core_eligible
 from tb_tpuprof.analysis.events.names import parse_op
 from tb_tpuprof.analysis.events.planes import DERIVED_OPS, line_events, planes
+from tb_tpuprof.trace.distinct_rows import distinct_rows
 from tb_tpuprof.trace.trace import Trace
 
 Rows = npt.NDArray[np.int32] | npt.NDArray[np.int64]
@@ -100,7 +101,7 @@ def _by_instruction(
     """Set the operations of kernels that ran HLO instructions."""
     if not len(rows):
         return
-    pairs, inverse = np.unique(np.column_stack((program[rows], hlo_op[rows])), axis=0, return_inverse=True)
+    pairs, inverse = distinct_rows(program[rows], hlo_op[rows])
     programs: dict[int, Instructions] = {}
     table, strings = np.zeros(len(pairs), np.int64), hlo_op_texts(trace).strings
     for i, (program_id, text) in enumerate(pairs.tolist()):
@@ -119,7 +120,7 @@ def _by_instruction(
             or bool(op and is_tensor_core_eligible(op.name))
         )
         table[i] = names.code(op.name if op else leaf, eligible)
-    code[rows] = table[inverse.reshape(-1)]
+    code[rows] = table[inverse]
 
 
 def _derived(trace: Trace, rows: Rows) -> Codes | None:

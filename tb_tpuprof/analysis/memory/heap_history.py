@@ -11,6 +11,7 @@ snapshot lists all blocks in use, and blocks from before the history are known i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -49,7 +50,7 @@ class Levels:
     partner: Int64s
     is_anchored: bool
 
-    @property
+    @cached_property
     def peak(self) -> int:
         """The event after which most was in use, the last of equals."""
         return int(extremes(self.used_bytes, np.array([0, len(self.used_bytes)]))[1][0])
@@ -216,8 +217,8 @@ def event_at(history: DeviceHistory, time_ps: int) -> int:
 
 def drawn_events(history: DeviceHistory, known: Levels, start_ps: int, end_ps: int, width_px: int) -> Int64s:
     """Events to draw from start to end on `width_px` pixels: all if they are few, else per pixel the lowest
-    and the highest level in use, the highest held, and the last event, besides all failed allocations. The
-    last event before the window comes first.
+    and the highest level in use, the highest held, and the last event, besides the first `4 * width_px`
+    failed allocations. The last event before the window comes first.
     """
     low, high = np.searchsorted(history.time_ps, [start_ps, end_ps + 1]).tolist()
     before = max(0, low - 1)

@@ -29,6 +29,7 @@ from tb_tpuprof.analysis.ops.metrics import (
 from tb_tpuprof.analysis.pytorch.kernels import kernel_work, records_inputs
 from tb_tpuprof.analysis.steps.gpu import stream_events
 from tb_tpuprof.analysis.steps.grouping import eager_ops, groups
+from tb_tpuprof.trace.distinct_rows import distinct_rows
 from tb_tpuprof.trace.trace import Trace
 
 Rows = npt.NDArray[np.intp]
@@ -97,8 +98,7 @@ def _hlo_ops(
     trace: Trace, rows: Rows, hlo_op: Int64s, program: Int64s, programs: dict[int, Instructions]
 ) -> OpMetrics:
     """Kernels of HLO instructions. An instruction that no HLO describes has only its name, and no type."""
-    pairs, op = np.unique(np.column_stack((program, hlo_op)), axis=0, return_inverse=True)
-    op = op.reshape(-1)
+    pairs, op = distinct_rows(program, hlo_op)
     if not len(pairs):
         return no_ops()
     strings = hlo_op_texts(trace).strings
@@ -160,8 +160,7 @@ def _framework_ops(trace: Trace, rows: Rows, text: Int64s, details: Details | No
     of_graph = np.isin(text, graphs) & kernel_mask(trace)[rows]
     name_id[of_graph] = -1
     detail = details.code[rows].astype(np.int64) if details else np.full(len(rows), -1, np.int64)
-    keys, op = np.unique(np.column_stack((text, name_id, detail)), axis=0, return_inverse=True)
-    op = op.reshape(-1)
+    keys, op = distinct_rows(text, name_id, detail)
     full = [trace.strings[key[0]] for key in keys.tolist()]
     parsed = [parse_op(name) for name in full]
     names = [
@@ -172,10 +171,10 @@ def _framework_ops(trace: Trace, rows: Rows, text: Int64s, details: Details | No
     launch = np.where(
         of_graph, values_at(rows, *first_ints(trace, "correlation_id"), -1), -2 - np.arange(len(rows))
     )
-    _, first, occurrence = np.unique(
-        np.column_stack((op, launch)), axis=0, return_index=True, return_inverse=True
-    )
-    duration = sum_by(occurrence.reshape(-1), trace.events["duration_ps"][rows], len(first))
+    pairs, occurrence = distinct_rows(op, launch)
+    first = np.empty(len(pairs), np.int64)
+    first[occurrence[::-1]] = np.arange(len(rows) - 1, -1, -1)
+    duration = sum_by(occurrence, trace.events["duration_ps"][rows], len(first))
     ops = sum_occurrences(names, Occurrences(op[first], duration, duration, eager_ops(trace)[rows[first]]), 0)
     ops = replace(
         ops,

@@ -25,13 +25,15 @@ def with_work(trace: Trace, ops: OpMetrics) -> OpMetrics:
     row = _rows(compiled, ops)
     work = compiled.work
     knows_flops, knows_bytes = ((row >= 0) & knows[row] for knows in (work.knows_flops, work.knows_bytes))
-    flops, model_flops = (
-        np.where(knows_flops, values[row], np.nan) for values in (work.flops, work.model_flops)
+    flops, model_flops, roof_flops = (
+        np.where(knows_flops, values[row], np.nan)
+        for values in (work.flops, work.model_flops, work.roof_flops)
     )
     return replace(
         ops,
         flops=flops,
         model_flops=model_flops,
+        roof_flops=roof_flops,
         n_bytes=np.where(knows_bytes, work.n_bytes[row], np.nan),
         miscounted_ps=np.where((row >= 0) & work.is_miscounted[row], ops.self_ps, 0.0),
     )

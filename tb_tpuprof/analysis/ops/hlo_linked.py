@@ -4,13 +4,18 @@ of these.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.cpu.runs import cpu_runs
+from tb_tpuprof.analysis.device.hardware import hardware
+from tb_tpuprof.analysis.device.precisions import relative_peak
 from tb_tpuprof.analysis.events.hlo_links import HloLinks, hlo_links
 from tb_tpuprof.analysis.events.planes import planes
-from tb_tpuprof.analysis.hlo.work import ProgramCosts
+from tb_tpuprof.analysis.hlo.product_precisions import PRECISIONS, product_precisions
+from tb_tpuprof.analysis.hlo.work import ProgramCosts, Work
 from tb_tpuprof.analysis.ops.gpu import first_of_runs
 from tb_tpuprof.analysis.ops.hlo_record import HloOps, Words, instruction_category, program_titles, words_of
 from tb_tpuprof.analysis.ops.metrics import sum_by
@@ -41,6 +46,7 @@ def linked_ops(trace: Trace, kind: str) -> HloOps:
     program = np.array([key.program_id for key in ops], np.int64)
     instruction = np.array([_instruction(modules[key.program_id], key.name) for key in ops], np.int64)
     n_occurrences, total_ps = count[used].astype(np.int64), sum_by(op, time_ps, n_all)[used]
+    work = costs.work(program, instruction).times(n_occurrences)
     none = np.zeros(len(used), np.int64)
     category, provenance, source, twin = _texts(
         [(modules[key.program_id], row) for key, row in zip(ops, instruction.tolist(), strict=True)]
@@ -61,7 +67,7 @@ def linked_ops(trace: Trace, kind: str) -> HloOps:
         thread_ps=_thread_ps(trace, kind, links)[used],
         work_ps=total_ps,
         energy_j=_energy(trace, links, used),
-        work=costs.work(program, instruction).times(n_occurrences),
+        work=_at_precision(trace, work, modules, (program, instruction)),
         instruction=instruction,
         metadata=none - 1,
         host=none,
@@ -71,6 +77,22 @@ def linked_ops(trace: Trace, kind: str) -> HloOps:
         programs=program_titles(trace, costs, np.unique(program).tolist()),
         unreadable=links.unreadable,
     )
+
+
+def _at_precision(
+    trace: Trace, work: Work, modules: dict[int, HloModule | None], location: tuple[Int64s, Int64s]
+) -> Work:
+    """The work with the share of the roof (`roof_flops`) of products whose operands have 8 bits. `location`:
+    program and instruction of each operation.
+    """
+    (program, instruction), title = location, hardware(trace).title
+    factors = np.array([1 / relative_peak(title, precision) for precision in PRECISIONS])
+    factor = np.ones(len(program))
+    for number, module in modules.items():
+        if module is not None:
+            ops = np.flatnonzero((program == number) & (instruction >= 0))
+            factor[ops] = factors[module.memo.get(product_precisions, module)[instruction[ops]]]
+    return work if (factor == 1).all() else replace(work, scaled_flops=work.flops * factor)
 
 
 Runs = tuple[Int64s, Int64s, Int64s, int, int]

@@ -71,16 +71,21 @@ def _counted(trace: Trace) -> _Counted:
     return _Counted(sums, used, first, op)
 
 
+def op_of_metadata(trace: Trace) -> Int64s:
+    """For each row of `metadata`, the row of `tpu_hlo_ops` that its events count in; -1 for none."""
+    counted = _counted(trace)
+    result = np.full(len(trace.metadata), -1, np.int64)
+    result[counted.used] = counted.op
+    return result
+
+
 def tpu_occurrences(trace: Trace) -> tuple[Rows, Int64s]:
     """Events of the TensorCores' operations, and the row of `tpu_hlo_ops` that each counts in."""
-    counted = _counted(trace)
-    of_metadata = np.full(len(trace.metadata), -1, np.int64)
-    of_metadata[counted.used] = counted.op
     lines = [line for plane in planes(trace).tensor_cores for line in lines_named(trace, plane, (OP_LINE,))]
     events = np.concatenate(
         [np.empty(0, np.intp), *(device_spans(trace, line).rows for line in lines)]
     ).astype(np.intp)
-    op = of_metadata[trace.events["metadata"][events]]
+    op = op_of_metadata(trace)[trace.events["metadata"][events]]
     return events[op >= 0], op[op >= 0]
 
 

@@ -172,10 +172,12 @@ def ratio(numerator: Floats, denominator: Floats | Int64s) -> Floats:
 
 
 def possible_work(work: Work, time_ps: Int64s, peaks: Roofs) -> Work:
-    """The work of operations; unknown where more was counted than the device can do in their time."""
+    """The work of operations; unknown where more was counted than the device can do in their time. Model
+    FLOPs are not judged: of 8-bit operands a TPU states them as they are, and as `flops` half of them, which
+    is what compares with the peak.
+    """
     seconds = time_ps / 1e12
-    flops = np.maximum(work.roof_flops, work.model_flops)
-    amounts = ((flops, peaks.flops_per_s), *zip(work.space_bytes, peaks.bytes_per_s, strict=True))
+    amounts = ((work.roof_flops, peaks.flops_per_s), *zip(work.space_bytes, peaks.bytes_per_s, strict=True))
     excess = np.stack([excess_of(amount, seconds, peak) for amount, peak in amounts])
     return work.without(excess) if excess.any() else work
 

@@ -30,6 +30,7 @@ from tb_tpuprof.analysis.ops.metrics import sum_by
 from tb_tpuprof.analysis.pytorch.kernels import KernelWork, kernel_work, records_inputs
 from tb_tpuprof.analysis.pytorch.work import category_of, shapes_text
 from tb_tpuprof.analysis.steps.gpu import stream_events
+from tb_tpuprof.trace.distinct_rows import distinct_rows
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
@@ -112,16 +113,13 @@ def _of_others(trace: Trace, rows: Rows) -> tuple[list[_Label], Int64s, Int64s]:
         trace.event_stats.texts_at("comm_kind", rows),
         trace.metadata["name"][trace.events["metadata"][rows]].astype(np.int64),
     )
-    keys, code = np.unique(np.column_stack(columns), axis=0, return_inverse=True)
+    keys, label = distinct_rows(*columns)
     labels = [_label(*(trace.strings.get(i) if i >= 0 else "" for i in key)) for key in keys.tolist()]
-    label = code.reshape(-1).astype(np.int64)
     is_graph = np.array([one.category == GRAPH for one in labels], np.bool_)[label]
     launch = values_at(rows, *first_ints(trace, "correlation_id"), -1)
     own = np.arange(len(rows), dtype=np.int64)
-    _, occurrence = np.unique(
-        np.column_stack((is_graph, np.where(is_graph, launch, own))), axis=0, return_inverse=True
-    )
-    return labels, label, occurrence.reshape(-1).astype(np.int64)
+    _, occurrence = distinct_rows(is_graph, np.where(is_graph, launch, own))
+    return labels, label, occurrence
 
 
 def _label(operation: str, collective: str, kernel: str) -> _Label:

@@ -18,9 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-import numpy as np
-
-from tb_tpuprof.analysis.device.attainable import is_above
+from tb_tpuprof.analysis.device.attainable import TOLERANCE
 from tb_tpuprof.analysis.pod.transfers import TransferOp
 
 _SPLIT = ("all-gather", "reduce-scatter", "all-to-all", "ragged-all-to-all", "gather", "scatter")
@@ -95,10 +93,10 @@ class Collective:
         """Whether its bytes and its time give more than the links carry. A switch can reduce on the way, so
         an all-reduce has to move its data only once.
         """
-        _, bus = rates = self._rates
-        rate = rates[0] if self.op.kind == "all-reduce" else bus
-        least = np.array([rate if rate is not None and self.group_size > 1 else np.nan])
-        return bool(is_above(least, self.link_bytes_per_s)[0])
+        algorithm, bus = self._rates
+        rate = algorithm if self.op.kind == "all-reduce" else bus
+        limit = TOLERANCE * self.link_bytes_per_s
+        return rate is not None and self.group_size > 1 and rate > limit > 0
 
     @property
     def algorithm_bytes_per_s(self) -> float | None:

@@ -20,6 +20,7 @@ from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.events.stat_rows import first_ints, values_at
 from tb_tpuprof.analysis.pod.gpu_transfers import gpu_exchanges
 from tb_tpuprof.analysis.pod.transfers import TransferOp, transfer_ops
+from tb_tpuprof.trace.distinct_rows import distinct_rows
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
@@ -87,10 +88,10 @@ def exchanges(
         )
         kernel = kernel[selected]
         ordinal = _ordinals(label[kernel], step[selected], trace.events["start_ps"][rows[selected]])
-        pairs, inverse = np.unique(np.column_stack((label[kernel], ordinal)), axis=0, return_inverse=True)
+        pairs, inverse = distinct_rows(label[kernel], ordinal)
         codes = np.array([index.setdefault((a, b), len(index)) for a, b in pairs.tolist()], np.int64)
         op_of_event = np.full(len(rows), -1, np.int64)
-        op_of_event[selected] = codes[inverse.reshape(-1)]
+        op_of_event[selected] = codes[inverse]
         op_of.append(op_of_event)
         events.append(np.stack((op_of_event[selected], kernel)))
     op_and_kernel = np.concatenate([np.empty((2, 0), np.int64), *events], axis=1)
@@ -109,7 +110,7 @@ def _labels(trace: Trace, kernels: Comms) -> tuple[list[tuple[str, str]], Int64s
     A group's name is the program's name for it (`mesh_tp`), since all groups of that name do the same; else
     its own name.
     """
-    pairs, inverse = np.unique(np.column_stack((kernels.kind, kernels.group)), axis=0, return_inverse=True)
+    pairs, inverse = distinct_rows(kernels.kind, kernels.group)
     texts = []
     for kind, group in pairs.tolist():
         name = trace.strings.get(group)
@@ -117,7 +118,7 @@ def _labels(trace: Trace, kernels: Comms) -> tuple[list[tuple[str, str]], Int64s
         texts.append((trace.strings.get(kind), description[1] if description else name))
     distinct = sorted(set(texts))
     code = np.array([distinct.index(text) for text in texts], np.int64)
-    return distinct, code[inverse.reshape(-1)] if len(code) else np.empty(0, np.int64)
+    return distinct, code[inverse]
 
 
 def _ordinals(label: Int64s, step: Int64s, start: Int64s) -> Int64s:

@@ -25,7 +25,6 @@ from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
 _START = "-start"
-_MOST_NESTED = 8  # computations in computations: an async-start calls a fusion, which contains the collective
 
 
 def gpu_exchanges(trace: Trace, cores: Sequence[Int64s]) -> tuple[tuple[TransferOp, ...], list[Int64s]]:
@@ -99,13 +98,14 @@ def _transfer(trace: Trace, op: LinkedOp) -> TransferOp | None:
 
 def _collective_in(module: HloModule, row: int) -> int:
     """The instruction itself, or the only collective in the computations that it calls; -1 for none."""
-    rows = [row]
-    for _ in range(_MOST_NESTED):
+    rows, entered = [row], set[int]()
+    while rows:
         found = [i for i in rows if kind_of(module.opcode(i)) and not module.opcode(i).endswith("-done")]
         if found:
             return found[0] if len(found) == 1 else -1
-        called = [int(computation) for i in rows for computation in module.calls[i] if computation >= 0]
-        rows = [int(i) for computation in called for i in module.rows_of(computation)]
+        called = {int(computation) for i in rows for computation in module.calls[i] if computation >= 0}
+        rows = [int(i) for computation in called - entered for i in module.rows_of(computation)]
+        entered |= called
     return -1
 
 

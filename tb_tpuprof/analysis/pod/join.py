@@ -51,11 +51,6 @@ class Channel:
     n_per_step: float
     halves: tuple[str, str, str]
 
-    @property
-    def bytes_per_s(self) -> float:
-        """Bandwidth as measured by the receiver; 0 if no time is known."""
-        return self.size_bytes / self.latency_ps * 1e12 if self.latency_ps > 0 else 0.0
-
 
 @dataclass(frozen=True)
 class Pod:

@@ -17,6 +17,7 @@ import numpy as np
 
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.pod.comms import comms
+from tb_tpuprof.trace.distinct_rows import distinct_rows
 from tb_tpuprof.trace.trace import Trace
 
 _LABEL = re.compile(r"(?P<name>[^ ]*)(?: \((?P<description>.*)\))?", re.DOTALL)
@@ -100,10 +101,7 @@ def _of_collectives(trace: Trace) -> list[ProcessGroup]:
     named = np.flatnonzero(kernels.group >= 0)
     if not len(named):
         return []
-    pairs, code = np.unique(
-        np.column_stack((kernels.group[named], kernels.ranks[named])), axis=0, return_inverse=True
-    )
-    code = code.reshape(-1)
+    pairs, code = distinct_rows(kernels.group[named], kernels.ranks[named])
     count = np.bincount(code, minlength=len(pairs))
     time_ps = np.zeros(len(pairs), np.int64)
     np.add.at(time_ps, code, trace.events["duration_ps"][kernels.rows[named]])

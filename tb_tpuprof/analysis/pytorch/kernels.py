@@ -25,6 +25,7 @@ from tb_tpuprof.analysis.events.nesting import nest_rows
 from tb_tpuprof.analysis.events.stat_rows import first_ints, values_at
 from tb_tpuprof.analysis.kernels.rows import kernel_mask
 from tb_tpuprof.analysis.pytorch.work import has_products, work_of
+from tb_tpuprof.trace.distinct_rows import distinct_rows
 from tb_tpuprof.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
@@ -87,19 +88,19 @@ def operator_calls(trace: Trace, events: Int64s) -> tuple[Calls, Int64s]:
     name = trace.metadata["name"][trace.events["metadata"][events]].astype(np.int64)
     texts = trace.event_stats.texts("op_inputs")
     inputs = values_at(events, texts.owner, texts.value.astype(np.int64), -1)
-    pairs, row = np.unique(np.column_stack((name, inputs)), axis=0, return_inverse=True)
+    pairs, row = distinct_rows(name, inputs)
     known = [
         work_of(trace.strings.get(a), trace.strings.get(b)) if b >= 0 and i < MAX_PAIRS else work_of("", "")
         for i, (a, b) in enumerate(pairs.tolist())
     ]
     return Calls(
-        pairs[:, 0].astype(np.int64),
-        pairs[:, 1].astype(np.int64),
+        pairs[:, 0],
+        pairs[:, 1],
         np.array([work.flops for work in known], np.float64),
         np.array([work.n_bytes for work in known], np.float64),
         tuple(work.dtype for work in known),
         np.array([has_products(trace.strings.get(a)) for a in pairs[:, 0].tolist()], np.bool_),
-    ), row.reshape(-1).astype(np.int64)
+    ), row
 
 
 @once

@@ -139,17 +139,17 @@ def _stated_groups(trace: Trace, owner: npt.NDArray[np.int32], stated: npt.NDArr
     numbers, code = np.unique(stated, return_inverse=True)
     is_large = len(numbers) > 0 and int(numbers[-1]) >= _MOST_GROUPS
     group[owner] = code.reshape(-1) if is_large else stated
-    texts = trace.event_stats.texts("step_name")
-    named_rows = (
-        texts.owner[[bool(trace.strings[i]) for i in texts.value.tolist()]]
-        if len(texts.owner)
-        else texts.owner
-    )
-    pairs = zip(texts.owner.tolist(), texts.value.tolist(), strict=True)
-    names = {int(group[row]): trace.strings[text] for row, text in pairs}
-    for place, number in enumerate(numbers.tolist()):
-        names.setdefault(place if is_large else number, str(number))
-    return Groups(group, names, np.unique(named_rows).astype(np.intp))
+    texts, strings = trace.event_stats.texts("step_name"), trace.strings
+    named_rows = distinct(texts.owner[texts.value != strings.find("")].astype(np.int64))
+
+    def make() -> dict[int, str]:
+        pairs = zip(group[texts.owner].tolist(), strings.take(texts.value.astype(np.int64)), strict=True)
+        names = {number: name for number, name in pairs if number >= 0}
+        for place, number in enumerate(numbers.tolist()):
+            names.setdefault(place if is_large else number, str(number))
+        return names
+
+    return Groups(group, GroupNames(make), named_rows.astype(np.intp))
 
 
 def _roots(trace: Trace) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64], npt.NDArray[np.int64]]:

@@ -14,6 +14,7 @@ from tb_tpuprof.analysis.events.line_contexts import nearest, parents_within
 from tb_tpuprof.analysis.events.metadata_names import metadata_names
 from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.events.python_frames import Kind, frame_of
+from tb_tpuprof.analysis.events.stat_rows import distinct
 from tb_tpuprof.analysis.steps.classes import TimeClass, host_classes
 from tb_tpuprof.analysis.steps.gpu import gpu_classes, stream_events
 from tb_tpuprof.analysis.steps.idle_pieces import (
@@ -36,10 +37,10 @@ Int64s = npt.NDArray[np.int64]
 def pytorch_pieces(trace: Trace, steps: Steps) -> Pieces:
     """The pieces of the given steps; their times by class add up to those of the steps."""
     markers = windows(trace)
-    in_steps = np.array(
-        [int(np.flatnonzero((markers.group == n) & (markers.start == s))[0]) for n, s in _keys(steps)],
-        np.intp,
-    )
+    keys = zip(markers.group.tolist(), markers.start.tolist(), strict=True)
+    marker_of = {key: marker for marker, key in reversed(list(enumerate(keys)))}  # the first of equals
+    step_keys = zip(steps.number.tolist(), steps.start_ps.tolist(), strict=True)
+    in_steps = np.array([marker_of[key] for key in step_keys], np.intp)
     selected = Windows(
         markers.row[in_steps], markers.group[in_steps], markers.start[in_steps], markers.end[in_steps]
     )
@@ -56,10 +57,6 @@ def pytorch_pieces(trace: Trace, steps: Steps) -> Pieces:
     )
     pieces = joined([with_launching_calls(trace, device), *_host_pieces(trace, ordered)])
     return pieces.of_steps(ordered.group, steps.number)
-
-
-def _keys(steps: Steps) -> Iterator[tuple[int, int]]:
-    yield from zip(steps.number.tolist(), steps.start_ps.tolist(), strict=True)
 
 
 def _host_pieces(trace: Trace, markers: Windows) -> Iterator[Pieces]:
@@ -86,17 +83,8 @@ def _loader_of(trace: Trace, line: int) -> npt.NDArray[np.integer]:
     loader_rows = loader_events(trace)
     is_fetch = np.zeros(len(parent), np.bool_)
     is_fetch[loader_rows[(loader_rows >= rows.start) & (loader_rows < rows.stop)] - rows.start] = True
-    fetch = nearest(parent, is_fetch)
-    while True:
-        parent_of_fetch = np.where(
-            (fetch >= 0) & (parent[np.maximum(fetch, 0)] >= 0), parent[np.maximum(fetch, 0)], -1
-        )
-        outer_fetch = np.where(
-            parent_of_fetch >= 0, nearest(parent, is_fetch)[np.maximum(parent_of_fetch, 0)], -1
-        )
-        if not (outer_fetch >= 0).any():
-            break
-        fetch = np.where(outer_fetch >= 0, outer_fetch, fetch)
+    around = np.where(parent >= 0, nearest(parent, is_fetch)[np.maximum(parent, 0)], -1)
+    fetch = nearest(parent, is_fetch & (around < 0))
     return np.where(fetch >= 0, fetch + rows.start, -1)
 
 
@@ -127,15 +115,13 @@ def _without_steps_as_loaders(trace: Trace, line: int, classified: Segments) -> 
     rows = slice(int(trace.line_offsets[line]), int(trace.line_offsets[line + 1]))
     parent = parents_within(trace, rows)
     names = metadata_names(trace)
-    kernels = [
-        row
-        for row in launch_events(trace).tolist()
-        if rows.start <= row < rows.stop and "Launch" in names[_name(trace, row)]
-    ]
+    launches = launch_events(trace)
+    launches = launches[(launches >= rows.start) & (launches < rows.stop)]
+    runs_kernels = np.array(["Launch" in name for name in names], np.bool_)
     has_launch = np.zeros(len(parent), np.bool_)
-    ancestor = np.array(kernels, np.intp) - rows.start
+    ancestor = launches[runs_kernels[trace.events["metadata"][launches]]] - rows.start
     while len(ancestor):
-        ancestor = np.unique(parent[ancestor])
+        ancestor = distinct(parent[ancestor].astype(np.int64))
         ancestor = ancestor[(ancestor >= 0)]
         ancestor = ancestor[~has_launch[ancestor]]
         has_launch[ancestor] = True
@@ -152,7 +138,3 @@ def _without_steps_as_loaders(trace: Trace, line: int, classified: Segments) -> 
         TimeClass.HOST_PYTHON
     )
     return replace(classified, klass=klass)
-
-
-def _name(trace: Trace, row: int) -> int:
-    return int(trace.events["metadata"][row])

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.tf_data.forest import Bools, Forest, Ints, Rows, forest, stage_type, works_ahead
+from tb_tpuprof.trace.distinct_rows import distinct_rows
 from tb_tpuprof.trace.trace import Trace
 
 SLOW_PS = 50_000_000
@@ -158,8 +159,7 @@ def pipelines(trace: Trace) -> tuple[Pipeline, ...]:
         return ()
     # A pipeline is one root iterator; the name identifies events without an id.
     key = np.where(iterators.has_id[roots], iterators.iterator[roots], iterators.node[roots])
-    _keys, code = np.unique(np.stack((key, iterators.has_id[roots])), axis=1, return_inverse=True)
-    code = code.reshape(-1)
+    _keys, code = distinct_rows(key, iterators.has_id[roots])
     with_call = np.flatnonzero(iterators.call >= 0)
     pipeline_of = np.full(len(iterators), -1, np.int64)
     pipeline_of[roots] = code

@@ -14,6 +14,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.trace.distinct_rows import distinct_rows
+
 Int64s = npt.NDArray[np.int64]
 
 
@@ -27,9 +29,7 @@ def creators(kernels: tuple[Int64s, Int64s], launches: tuple[Int64s, Int64s], op
     result = np.full(len(kernels[0]), -1, np.int64)
     if not len(usable):
         return result
-    pairs = np.column_stack([np.append(a, b[usable]) for a, b in zip(kernels, launches, strict=True)])
-    _, code = np.unique(pairs, axis=0, return_inverse=True)
-    code = code.reshape(-1).astype(np.int64)
+    _, code = distinct_rows(*(np.append(a, b[usable]) for a, b in zip(kernels, launches, strict=True)))
     n_kernels = len(result)
     of_node = np.full(int(code.max()) + 1, -1, np.int64)
     of_node[code[n_kernels:]] = operator[usable]

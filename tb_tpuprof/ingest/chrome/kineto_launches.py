@@ -26,6 +26,7 @@ from tb_tpuprof.ingest.chrome.kineto_graphs import creators
 from tb_tpuprof.ingest.chrome.slices import Slices
 from tb_tpuprof.native import nest
 from tb_tpuprof.trace import schema
+from tb_tpuprof.trace.distinct_rows import distinct_rows
 
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -205,12 +206,8 @@ def _graph_names(raw: RawEvents, launch: Int64s, operator: Int64s) -> Int64s:
     """A text for each pair of a graph's launch and the operator around it (-1: none): `cudaGraphLaunch in
     my::operator`.
     """
-    pairs, inverse = np.unique(np.column_stack((launch, operator)), axis=0, return_inverse=True)
+    pairs, inverse = distinct_rows(launch, operator)
     texts = [
         raw.texts.get(a) if b < 0 else f"{raw.texts.get(a)} in {raw.texts.get(b)}" for a, b in pairs.tolist()
     ]
-    return (
-        np.array([raw.texts.add(text) for text in texts], np.int64)[inverse.reshape(-1)]
-        if len(texts)
-        else launch
-    )
+    return np.array([raw.texts.add(text) for text in texts], np.int64)[inverse]

@@ -23,6 +23,7 @@ from tb_tpuprof.ingest.chrome.kineto import Stat, dense, listed_devices
 from tb_tpuprof.ingest.chrome.slices import THREAD, Slices, hash_rows
 from tb_tpuprof.native import nest, pair_up
 from tb_tpuprof.trace import schema
+from tb_tpuprof.trace.distinct_rows import distinct_rows
 
 Int64s = npt.NDArray[np.int64]
 Array = npt.NDArray[Any]
@@ -79,11 +80,11 @@ def memory_marks(raw: RawEvents, slices: Slices) -> Marks:
     kind, number = (
         dense(raw, argument, (schema.INT,))[slices.raw[row]] for argument in ("Device Type", "Device Id")
     )
-    devices, memory = np.unique(np.column_stack((kind, number)), axis=0, return_inverse=True)
+    devices, memory = distinct_rows(kind, number)
     return Marks(
         row,
         size[row],
-        memory.reshape(-1).astype(np.int64),
+        memory,
         tuple(devices[:, 0].tolist()),
         tuple(devices[:, 1].tolist()),
     )
@@ -213,8 +214,8 @@ def _paths(parent: Int64s, name: Int64s) -> tuple[Int64s, list[tuple[int, int]]]
     level, rest = np.flatnonzero(parent < 0), np.flatnonzero(parent >= 0)
     for _ in range(_MAX_DEPTH):
         above = np.where(parent[level] >= 0, path[np.maximum(parent[level], 0)], -1)
-        pairs, code = np.unique(np.column_stack((above, name[level])), axis=0, return_inverse=True)
-        path[level] = len(names) + code.reshape(-1)
+        pairs, code = distinct_rows(above, name[level])
+        path[level] = len(names) + code
         names += [(int(a), int(b)) for a, b in pairs.tolist()]
         is_next = path[parent[rest]] >= 0
         level, rest = rest[is_next], rest[~is_next]

@@ -18,6 +18,7 @@ from tb_tpuprof.ingest.perfetto.interned import Interned, text_ids
 from tb_tpuprof.ingest.perfetto.packets import Bytes, Ints, Spans, fixed, read_spans
 from tb_tpuprof.native import parts
 from tb_tpuprof.trace import schema
+from tb_tpuprof.trace.distinct_rows import distinct_rows
 
 _NAME_NUMBER, _BOOL, _UINT, _INT, _DOUBLE, _TEXT, _POINTER, _JSON, _NAME, _TEXT_NUMBER = (
     1,
@@ -109,12 +110,12 @@ class AnnotationReader:
 
     def _joined(self, above: Ints, part: Ints, text: Callable[[int], str]) -> Ints:
         """Ids of names, each with the part that follows it."""
-        pairs, inverse = np.unique(np.column_stack((above, part)), axis=0, return_inverse=True)
+        pairs, inverse = distinct_rows(above, part)
         ids = [
             self.texts.add((self.texts.get(name) + text(number))[:_LONGEST_NAME])
             for name, number in pairs.tolist()
         ]
-        return np.array(ids, np.int64)[inverse.reshape(-1)] if ids else np.empty(0, np.int64)
+        return np.array(ids, np.int64)[inverse]
 
     def _values(self, event: Ints, key: Ints, fields: dict[int, Spans]) -> Arguments:
         n = len(event)

@@ -89,8 +89,8 @@ OPS = TableSpec(
             "compute_fraction",
             "Of peak compute",
             "fraction",
-            "FLOP rate compared with the device's peak; for PyTorch's operators with the peak at the "
-            "precision of their operands",
+            "FLOP rate compared with the device's peak; for PyTorch's operators and products of 8 bits with "
+            "the peak at the precision of their operands",
             formula="FLOP rate ÷ peak FLOP rate",
             unknown=NO_FLOPS_OR_PEAK,
         ),

@@ -74,7 +74,7 @@ OPS = TableSpec(
             "flop_rate_flops_per_s",
             "FLOP rate",
             "flops_per_s",
-            "Floating-point operations that the model needs, per second of total time",
+            "Floating-point operations of any precision (model FLOPs), per second of total time",
             formula="model FLOPs ÷ total time",
             unknown=NO_FLOPS,
         ),

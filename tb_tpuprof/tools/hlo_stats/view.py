@@ -151,11 +151,12 @@ def _rate_columns(ops: HloOps, speed: Rates, peak: float) -> dict[str, Values]:
         ops.work_ps.astype(np.float64), ops.time_ps
     )  # the clock of asynchronous operations is unknown
     flops = np.where(ops.work.knows_flops, ops.work.model_flops, np.nan)
-    normalized = ratio(flops, ops.normalized_ps * scale / 1e12)
+    seconds = ops.normalized_ps * scale / 1e12
+    normalized, compared = ratio(flops, seconds), ratio(ops.work.roof_flops, seconds)
     n_memories = len(SPACES) if ops.kind == "TPU" else 1
     return {
         "flop_rate_flops_per_s": speed.model_flops_per_s,
-        "normalized_flops_per_s": np.where(is_above(normalized, peak), np.nan, normalized),
+        "normalized_flops_per_s": np.where(is_above(compared, peak), np.nan, normalized),
         "memory_bandwidth_bytes_per_s": speed.bytes_per_s,
         **{f"{SPACES[i]}_bytes_per_s": speed.space_bytes_per_s[i] for i in range(n_memories)},
         "operational_intensity_flops_per_byte": speed.space_intensity[0],

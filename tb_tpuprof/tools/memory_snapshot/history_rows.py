@@ -20,6 +20,7 @@ from tb_tpuprof.analysis.memory.heap_history import (
 from tb_tpuprof.tools.memory_snapshot import history_tables as declared
 from tb_tpuprof.tools.payload import Table
 from tb_tpuprof.tools.spec import Texts, known_texts
+from tb_tpuprof.trace.distinct_rows import distinct_rows
 from tb_tpuprof.trace.heap_history import ACTIONS, ALLOC, DeviceHistory, Recording
 from tb_tpuprof.units import counted, format_bytes
 
@@ -187,8 +188,8 @@ def known(values: Int64s) -> npt.NDArray[np.float64] | Int64s:
 
 def _at_sizes(shown: Contents, moment: str, places: Places) -> Table:
     frames = places.of_stack[shown.stack]
-    pairs, group = np.unique(np.column_stack((shown.size_bytes, frames)), axis=0, return_inverse=True)
-    n_blocks = np.bincount(group.reshape(-1), minlength=len(pairs)).astype(np.int64)
+    pairs, group = distinct_rows(shown.size_bytes, frames)
+    n_blocks = np.bincount(group, minlength=len(pairs)).astype(np.int64)
     total = pairs[:, 0] * n_blocks
     order = np.lexsort((pairs[:, 1], -pairs[:, 0], -total))
     rows = order[:N_ROWS]

@@ -60,7 +60,7 @@ NODES = TableSpec(
             "model_flops",
             "Model FLOPs",
             "count",
-            "Floating-point operations that the model needs, without recomputation",
+            "Floating-point operations of any precision; a TPU's FLOPs count those on 8 bits as half",
             unknown=NO_FLOPS,
         ),
         number(

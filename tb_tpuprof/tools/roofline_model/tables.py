@@ -74,7 +74,8 @@ _MEASURES = (
         "model_flops_per_s",
         "Model FLOP rate",
         "flops_per_s",
-        "Floating-point operations that the model needs, without recomputation, per second of total time",
+        "Floating-point operations of any precision, per second of total time; a TPU's FLOPs count those on "
+        "8 bits as half",
         formula="model FLOPs ÷ total time",
         unknown=NO_FLOPS,
     ),

@@ -69,6 +69,11 @@ def latency_sentence(found: HostInference) -> str:
     return f"{took} {format_time(median.latency_ps)} at the median, and {tail}."
 
 
+def summed_over_hosts(found: HostInference) -> str:
+    """`, summed over 3 hosts`; empty for one."""
+    return f", summed over {len(found.hosts):,} hosts" if len(found.hosts) > 1 else ""
+
+
 def throughput_of(found: HostInference) -> Throughput | None:
     """The throughput of all hosts together; None without requests."""
     return throughput_by_host(found.host, found.start_ps, found.latency_ps)
@@ -103,7 +108,8 @@ def request_scalars(found: HostInference) -> dict[str, Scalar]:
     by_name = {one.name: one for one in found.percentiles}
     flow = throughput_of(found)
     batches = f" and {len(found.batches):,} batches" if len(found.batches) else ""
-    span = f"in {format_time(flow.span_ps)}{batches}" if flow else ""
+    where = " on the longest host" if len(found.hosts) > 1 else ""
+    span = f"in {format_time(flow.span_ps)}{where}{batches}" if flow else ""
     mean = f"average {format_time(float(found.latency_ps.mean()))}"
     longest = f"max {format_time(int(found.latency_ps.max()))}"
     median = by_name["p50"].latency_ps

@@ -11,7 +11,7 @@ from tb_tpuprof.analysis.inference.names import Phase
 from tb_tpuprof.analysis.inference.record import HostInference
 from tb_tpuprof.analysis.inference.work import Part
 from tb_tpuprof.tools.payload import NextStep, Verdict
-from tb_tpuprof.tools.requests import counted, unit_word
+from tb_tpuprof.tools.requests import counted, summed_over_hosts, unit_word
 from tb_tpuprof.units import format_fraction, format_time
 
 _COLORS = {"queue": "input", "host": "host", "transfer": "output", "device": "compute", "wait": "wait"}
@@ -140,7 +140,7 @@ def _device_sentence(found: HostInference) -> str:
     )
     return (
         f"{who} in {format_fraction(busy)} of the {format_time(found.span_ps)} from the first {found.unit} "
-        f"to the last.{idle}"
+        f"to the last{summed_over_hosts(found)}.{idle}"
     )
 
 

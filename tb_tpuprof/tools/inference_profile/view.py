@@ -40,6 +40,7 @@ from tb_tpuprof.tools.payload import Diagnostic, Payload, Scalar
 from tb_tpuprof.tools.requests import (
     mean_working,
     request_scalars,
+    summed_over_hosts,
     throughput_by_host,
     throughput_of,
     unit_word,
@@ -117,7 +118,7 @@ def scalars(found: HostInference, tokens: Tokens) -> dict[str, Scalar]:
         "mean_in_progress": Number(flow.mean_in_progress, f"at most {flow.max_in_progress:,}"),
         "device_busy_fraction": Number(
             found.busy_ps / found.span_ps if found.span_ps else None,
-            f"of the {format_time(found.span_ps)} with {unit_word(found, 2)}",
+            f"of the {format_time(found.span_ps)} with {unit_word(found, 2)}{summed_over_hosts(found)}",
             "Compute busy" if found.device_kind == "CPU" else f"{found.device_kind} busy",
             quotient((found.busy_ps, found.span_ps), "ps"),
         ),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tb_tpuprof.analysis.comm.activity import Traffic
 from tb_tpuprof.analysis.comm.host import CommHost, comm_between
 from tb_tpuprof.analysis.comm.join import Comm, join_comm
+from tb_tpuprof.analysis.device.hardware import hardware
 from tb_tpuprof.analysis.pod.host import WHOLE
 from tb_tpuprof.analysis.pod.parts import Part
 from tb_tpuprof.session import Session
@@ -20,7 +22,8 @@ EXPOSED_SHARE = ScalarSpec(
     "exposed_communication_fraction",
     "Exposed communication",
     "fraction",
-    "Share of the steps in which data moves and nothing computes on the device, mean per device",
+    "Share of the steps in which data moves and nothing computes on the device, mean per device. The steps' "
+    "class Collectives also counts what only starts a transfer, but no copies and no data in flight",
     is_optional=True,
     formula="Σ exposed communication ÷ Σ step time",
 )
@@ -72,12 +75,21 @@ def joined_comm(session: Session, parts: Sequence[CommHost], clocks: Clocks) -> 
 
 
 def comm_of(session: Session, hosts: Sequence[str], clocks: Clocks) -> Comm | None:
-    """The communication of hosts that all exchange data or copy it asynchronously; None for others. Raises
-    HostsUnreadable.
+    """The communication of hosts that all exchange data or copy it asynchronously; None for others. Beside
+    hosts with accelerators, those without do not count. Raises HostsUnreadable.
     """
-    parts = session.map(comm_between, hosts)
-    known = [part for part in parts if part is not None]
-    return joined_comm(session, known, clocks) if known and len(known) == len(parts) else None
+    pairs = list(zip(hosts, session.map(comm_between, hosts), strict=True))
+    known = [(place, part) for place, (_, part) in enumerate(pairs) if part is not None]
+    silent = [host for host, part in pairs if part is None]
+    if not known or (silent and _have_accelerators(session, silent)):
+        return None
+    corrections = tuple(clocks.correction_ns[place] for place, _ in known)
+    return joined_comm(session, [part for _, part in known], replace(clocks, correction_ns=corrections))
+
+
+def _have_accelerators(session: Session, hosts: Sequence[str]) -> bool:
+    """Whether any of these hosts does."""
+    return any(machine.kind != "CPU" for machine in session.map(hardware, hosts))
 
 
 def exposed_share(comm: Comm) -> Scalar:
@@ -93,20 +105,35 @@ def exposed_share(comm: Comm) -> Scalar:
 
 def _made_of(comm: Comm, costs: Costs) -> str:
     """The exposed time by what the devices run in it, where it is more than collectives: `228 µs
-    collectives, 25.0 µs copies, 7.00 µs data in flight`. Only collectives are the class of that name
-    in the breakdown of the steps. Empty for hosts with several GPUs, whose steps count what all of them do.
+    collectives, 25.0 µs copies, 7.00 µs data in flight`; or by how much collectives exceed it, because some
+    only start a transfer. Only collectives are the class of that name in the breakdown of the steps. Of hosts
+    with several GPUs, whose steps count what all of them do, that they do.
     """
     pod = comm.pod
     is_one_each = pod.kind == "TPU" or (pod.kind == "GPU" and len(pod.cores) == len(pod.hosts))
+    if pod.kind == "GPU" and not is_one_each and not is_whole(comm):
+        return "a step computes while any GPU of its host does"
     if not is_one_each or pod.part_ps.shape[:2] != comm.total_ps.shape:
         return ""
-    collectives = float(pod.part_ps[:, :, [Part.COLLECTIVE, Part.COLLECTIVE_WAIT]].sum(axis=2).mean())
+    collectives, exchanges = (
+        float(pod.part_ps[:, :, list(parts)].sum(axis=2).mean())
+        for parts in ((Part.COLLECTIVE, Part.COLLECTIVE_WAIT), (Part.SEND, Part.RECV))
+    )
     copies = float(costs.by_traffic[[Traffic.HOST, Traffic.LOCAL]].sum())
-    in_flight = costs.exposed_ps - collectives - copies
+    in_flight = costs.exposed_ps - collectives - exchanges - copies
     least = _WORTH_A_WORD * costs.step_ps
-    if in_flight < -least or max(copies, in_flight) < least:
+    if in_flight < -least:
+        return f"without {format_time(-in_flight)} in operations that only start a transfer"
+    if pod.kind == "GPU":  # streams run nothing while data is in flight: the rest are copies between devices
+        copies, in_flight = copies + in_flight, 0.0
+    if max(copies, exchanges, in_flight) < least:
         return ""
-    parts = ((collectives, "collectives"), (copies, "copies"), (in_flight, "data in flight"))
+    parts = (
+        (collectives, "collectives"),
+        (exchanges, "sends and receives"),
+        (copies, "copies"),
+        (in_flight, "data in flight"),
+    )
     return ", ".join(f"{format_time(time)} {where}" for time, where in parts if time >= least)
 
 

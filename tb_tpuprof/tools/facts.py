@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -19,6 +20,12 @@ from tb_tpuprof.tools.working import quotient, rest
 from tb_tpuprof.units import counted, format_time
 
 _WORTH_NOTING = 0.001  # of the steps: smaller shares of copies are not mentioned
+_FEW_KINDS = 3
+# Where steps do not last as long as their annotations: as `Steps.how`.
+_LASTS = {
+    "loop": "from each start to the next",
+    "dispatched": "from the end of one step's work to the next one's",
+}
 # Numbers that mean the same on every page; `tests/consistency` compares the pages.
 FACTS = (
     ScalarSpec("n_hosts", "Hosts", "count", "Number of hosts whose traces the page combines"),
@@ -149,6 +156,8 @@ def idle_text(facts: RunFacts) -> str:
     if facts.common.is_disjoint:
         return "the captures do not overlap"
     if facts.kind == "GPU" and len(facts.steps):
+        if len(facts.hosts) > 1:
+            return "of the steps: no GPU of a host works, mean over the hosts"
         return "of the steps" if n_devices < 2 else f"of the steps: none of the {n_devices:,} GPUs works"
     each = format_time(facts.device_time_ps / n_devices) if n_devices else ""
     span = f"{each} from the first operation to the last"
@@ -213,16 +222,25 @@ def common_steps_note(steps: Steps, n_hosts: int) -> str:
     return f"mean over the {len(steps):,} steps that all hosts have" if is_mean else ""
 
 
+def _kinds(steps: Steps) -> str:
+    """`6 train, 2 eval`: how many steps of each name, most first; empty unless there are a few names."""
+    kinds = Counter(name.rpartition(" ")[0] for name in steps.name)
+    if not 1 < len(kinds) <= _FEW_KINDS or "" in kinds:
+        return ""
+    return ", ".join(f"{n:,} {kind}" for kind, n in kinds.most_common())
+
+
 def _step_times(facts: RunFacts) -> dict[str, Number]:
     steps, time = facts.steps, facts.steps.duration_ps
     n_steps = len(steps)
     why = "" if n_steps else step_time_base(facts.common)
     left_out = f"{steps.n_trimmed:,} more left out" if steps.n_trimmed else ""
+    about_steps = "; ".join(text for text in (_kinds(steps), left_out) if text)
     spread = float(time.std(ddof=1)) if n_steps > 1 else 0.0
     return {
         "step_time_avg_ps": Number(
             facts.step_time_ps,
-            step_time_base(facts.common),
+            "; ".join(text for text in (step_time_base(facts.common), _LASTS.get(steps.how, "")) if text),
             "",
             quotient((int(time.sum()), n_steps), ("ps", "count"), facts.step_time_ps, "ps", "steps")
             if n_steps > 1
@@ -231,6 +249,6 @@ def _step_times(facts: RunFacts) -> dict[str, Number]:
         "step_time_sd_ps": Number(spread if n_steps else None, why),
         "step_time_min_ps": Number(int(time.min()) if n_steps else None, why),
         "step_time_max_ps": Number(int(time.max()) if n_steps else None, why),
-        "n_steps": Number(n_steps, "none in common" if facts.common.is_disjoint else left_out),
+        "n_steps": Number(n_steps, "none in common" if facts.common.is_disjoint else about_steps),
         "input_fraction": step_share(steps, "input", note=why),
     }

@@ -73,7 +73,7 @@ def find_device_ops(
     """As `find_ops`, with PyTorch's operators where nothing was compiled by XLA."""
     ops = merge_hlo_ops(session.map(device_ops, hosts, roofs, roof_excesses, offload_wait_ps, *with_them))
     if not len(ops):
-        lacking = device_ops_available(session)
+        lacking = device_ops_available(session.subset(hosts))
         raise ToolUnavailable(tool, lacking.reason or REASON, lacking.remedy or REMEDY)
     return _with_roofs(session, hosts, ops)
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.comm.host import comm_between
 from tb_tpuprof.analysis.diagnosis.causes import Cause
-from tb_tpuprof.analysis.diagnosis.diagnose import diagnose
+from tb_tpuprof.analysis.diagnosis.diagnose import counted, diagnose
 from tb_tpuprof.analysis.diagnosis.evidence import host_evidence
 from tb_tpuprof.analysis.diagnosis.exchange import JobExchange, job_exchange
 from tb_tpuprof.analysis.diagnosis.finding import Diagnosis
@@ -126,6 +126,7 @@ def common_evidence(session: Session, hosts: Sequence[str], parts: Sequence[Host
             part.duration_ps,
             np.zeros((part.n_steps, N_CLASSES), np.int64),
             part.source,
+            is_on_devices=part.kind != "CPU",
         )
         for part in parts
     ]
@@ -150,7 +151,12 @@ def _own_ps(steps: Steps) -> float:
 
 
 def _of_step(parts: Sequence[HostEvidence], step: str, exchange: JobExchange | None) -> Diagnosis:
-    """The diagnosis of one step on the hosts that have it. `exchange`: of all steps."""
+    """The diagnosis of one step on the hosts that have it, of those that count if any does. `exchange`: of
+    all steps.
+    """
+    of_counted = [parts[i] for i in counted(parts)]
+    if any(place_of(part.names, step) is not None for part in of_counted):
+        parts = of_counted
     steps_by_host = [(part, row) for part in parts if (row := place_of(part.names, step)) is not None]
     if not steps_by_host:
         known_names = next((part.names for part in parts if part.names), ())

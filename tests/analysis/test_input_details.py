@@ -491,6 +491,15 @@ def test_sentences_on_the_slow_stage() -> None:
     assert sure.sentences[1].startswith("With free processors, ")
 
 
+def test_a_change_saves_at_most_what_the_steps_wait() -> None:
+    """Of steps of 5 ms, which a change would shorten to 2 to 4 ms: by the wait of each step."""
+    stage = SlowStage("P", "Map", "`Map`", "", "8 threads", (2.0 * MS, 4.0 * MS), 5.0 * MS)
+    for wait_ms, step_ms in ((0.5, (4.5, 4.5)), (1.5, (3.5, 4.0)), (3.0, (2.0, 4.0)), (9.0, (2.0, 4.0))):
+        step_ps = stage.saving_at_most(wait_ms * MS).step_ps
+        assert step_ps == pytest.approx(tuple(one * MS for one in step_ms)), wait_ms
+    assert replace(stage, step_ps=None).saving_at_most(0.0) == replace(stage, step_ps=None)
+
+
 @pytest.mark.parametrize(
     ("category", "bucket"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.analysis.timeline.modules import module_around
 from tb_tpuprof.analysis.timeline.names import (
     Family,
@@ -18,6 +19,7 @@ from tb_tpuprof.analysis.timeline.steps import number_in_name, step_marks
 from tb_tpuprof.analysis.timeline.timeline import durations_of, event_names, starts_of, timeline
 from tb_tpuprof.analysis.timeline.totals import same_name
 from tests.builders import PS, DrawnEvent, DrawnPlane, build, drawing
+from tests.builders import event as drawn_event
 
 
 def test_steps_have_their_number_in_their_name() -> None:
@@ -163,8 +165,7 @@ def test_steps_of_a_host_are_its_root_events_with_a_number_in_time_order() -> No
     trace = drawing(text, every)
     marks = step_marks(trace)
     assert marks.number.tolist() == [4, 5, 6, 9]
-    names = [timeline(trace).names.text(i) for i in marks.name.tolist()]
-    assert names == ["train 4", "train 5", "in 6", "eval 9"]
+    assert marks.name == ("train 4", "train 5", "in 6", "eval 9")
     assert marks.duration_ps.tolist() == [9 * PS, 9 * PS, 5 * PS, 9 * PS]
 
 
@@ -182,6 +183,29 @@ def test_steps_of_a_device_are_those_of_its_line() -> None:
         [7, 8, -1],
         [5, 20, 40],
         [10, 11, 12],
+    )
+
+
+def test_steps_that_a_gpus_host_marks_last_as_long_as_in_the_overview() -> None:
+    """From the mark's start, or the end of the work before, to the end of the step's own work: kernels alone
+    would be 15, 30 and 45 µs.
+    """
+    spans = {4: (0, 30, 10, 25), 5: (35, 60, 40, 70), 6: (60, 100, 75, 120)}  # mark, kernel
+    main, stream = [], []
+    for number, (start, end, first, last) in spans.items():
+        main.append(drawn_event("train", start, end - start, step_num=number, _r=1))
+        main.append(drawn_event("cuLaunchKernel", start + 1, 1, correlation_id=number))
+        stream.append(drawn_event("k", first, last - first, correlation_id=number))
+    trace = build(
+        [DrawnPlane("/host:CPU", {"main": main}), DrawnPlane("/device:GPU:0", {"Stream #1": stream})]
+    )
+    marks = step_marks(trace)
+    assert (marks.number.tolist(), marks.name) == ([4, 5, 6], ("train 4", "train 5", "train 6"))
+    assert (marks.start_ps // PS).tolist() == [0, 35, 70]
+    assert (marks.duration_ps // PS).tolist() == [30, 35, 50]
+    assert (steps(trace).start_ps.tolist(), steps(trace).duration_ps.tolist()) == (
+        marks.start_ps.tolist(),
+        marks.duration_ps.tolist(),
     )
 
 

@@ -18,6 +18,7 @@ from tests.consistency.amounts import (
 )
 from tests.consistency.communication import communication_agrees
 from tests.consistency.facts import facts_agree, headlines_are_first, labels_tell_apart
+from tests.consistency.gains import gains_are_within
 from tests.consistency.names import lists_agree
 from tests.consistency.numbers import moments_are_within, numbers_are_sound, rows_are_in_order
 from tests.consistency.operations import operations_agree
@@ -41,6 +42,7 @@ RULES: tuple[Callable[[Pages], Iterator[Violation]], ...] = (
     rates_respect_peaks,
     busy_and_idle_are_all,
     savings_are_smaller,
+    gains_are_within,
     words_fit_the_framework,
     verdicts_agree,
     marks_agree,

@@ -85,7 +85,8 @@ def _elsewhere(page: Payload, pages: Pages) -> Iterator[str]:
 
 
 def _diagnosed(page: Payload, pages: Pages) -> Iterator[str]:
-    """The cause `Communication` is part of what is exposed, where both are of one device. Its finding has the
+    """The cause `Communication` is part of what is exposed, where both are of one device; of several hosts,
+    the class of the steps that all have, as causes are means over all steps of each host. Its finding has the
     cause's time, and promises what the page says that hiding saves.
     """
     overview = pages["overview_page"]
@@ -97,8 +98,9 @@ def _diagnosed(page: Payload, pages: Pages) -> Iterator[str]:
     share = float(numbers_of(column_of(causes, "share"))[row])
     exposed = _number(page, "exposed_ps") / step
     is_one_each = _number(page, "n_devices_compared") == len(page.hosts)
-    if is_one_each and share > exposed + _ROUNDING:
-        yield f"the diagnosis counts {share} of the step as communication, of which {exposed} is exposed"
+    counted = share if len(page.hosts) == 1 else _share_of_class(overview.tables["breakdown"])
+    if is_one_each and counted > exposed + _ROUNDING:
+        yield f"the overview counts {counted} of the step as communication, of which {exposed} is exposed"
     findings = overview.tables.get("findings")
     if findings is None or "exposed_communication_fraction" not in overview.scalars:
         return
@@ -112,6 +114,11 @@ def _diagnosed(page: Payload, pages: Pages) -> Iterator[str]:
             yield f"the finding counts {told} of the step as communication, the causes {share}"
         if abs(gain - min(saved, time)) > EQUAL * time + 2:
             yield f"the finding promises {gain} of its {time}, the page {saved}"
+
+
+def _share_of_class(breakdown: Table) -> float:
+    """The share of collectives in the steps that all hosts have."""
+    return float(numbers_of(column_of(breakdown, "fraction"))[row_of(breakdown, "color", "collective")])
 
 
 def _of_all_hosts(findings: Table) -> Iterator[int]:

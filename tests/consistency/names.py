@@ -22,7 +22,8 @@ _TOLERANCE_PS = 2.0  # of a mean over devices
 
 def lists_agree(pages: Pages) -> Iterator[Violation]:
     """Hosts, devices, steps and memories under the same names and with the same numbers."""
-    for page, text in (*_hosts(pages), *_devices(pages), *_steps(pages), *_memories(pages)):
+    found = (*_hosts(pages), *_devices(pages), *_steps(pages), *_drawn_steps(pages), *_memories(pages))
+    for page, text in found:
         yield Violation("lists agree", page, text)
 
 
@@ -72,6 +73,25 @@ def _steps(pages: Pages) -> Iterator[tuple[str, str]]:
                 yield f"{first}, {second}", f"step {name} takes {ours[name]:g} and {theirs[name]:g} ps"
         if ours and theirs and set(ours) != set(theirs) and first == "overview_page":
             yield f"{first}, {second}", f"{len(ours)} and {len(theirs)} steps are listed"
+
+
+def _drawn_steps(pages: Pages) -> Iterator[tuple[str, str]]:
+    """Steps of GPUs last as long in the timeline's row of steps as on the overview, which may leave some
+    out.
+    """
+    overview, timeline = pages.get("overview_page"), pages.get("trace_viewer")
+    table = timeline.tables.get("steps") if timeline is not None else None
+    if overview is None or table is None or len(overview.hosts) != 1 or not table.n_rows:
+        return
+    idle = overview.scalars.get("device_idle_fraction")
+    if idle is None or not idle.title.startswith("GPU"):
+        return
+    drawn = dict(
+        zip(_texts(table, "name"), numbers_of(column_of(table, "duration_ps")).tolist(), strict=True)
+    )
+    for name, time in _by_step(overview, "step_time_ps").items():
+        if abs(drawn.get(name, 0.0) - time) > _TOLERANCE_PS:
+            yield "overview_page, trace_viewer", f"step {name} takes {time:g} ps, drawn are {drawn.get(name)}"
 
 
 def _by_step(payload: Payload, column: str) -> dict[str, float]:

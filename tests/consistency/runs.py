@@ -28,7 +28,7 @@ from tests.synthetic_serving import Server, serving
 from tests.synthetic_torus import Slice, torus_hosts
 from tests.tools.test_pod_ranks import job as torch_groups
 
-PYTORCH = ("ranks", "groups")
+PYTORCH = ("ranks", "groups", "unequal")
 GPU_CAPTURES = Path(__file__).parents[1] / "data" / "gpu"
 _TRACES = (".json", ".json.gz", ".pb", ".pb.gz", ".riegeli")
 _MIXED = Parts(compute=0.6, infeed=0.2, outfeed=0.03, collective=0.05)
@@ -84,17 +84,22 @@ def generated() -> dict[str, Mapping[str, bytes]]:
         "unlike_kernels": unlike.kernels_run(),
         "unlike_memories": unlike.memory_run(),
         "unlike_pod": pod_hosts(unlike.POD),
+        "unlike_clocks": unlike.clocks_run(),
+        "unlike_servers": unlike.servers_run(),
+        "evaluated": unlike.evaluated_run(),
+        "gpu_and_cpu": unlike.gpu_and_cpu_run(),
     }
 
 
 def pytorch_run(name: str, folder: Path) -> Path:
-    """The folder of a drawn job of PyTorch: `ranks`, whose files differ in what they state, or `groups`,
-    which communicate in two process groups.
+    """The folder of a drawn job of PyTorch: `ranks`, whose files differ in what they state, `groups`, which
+    communicate in two process groups, or `unequal`, ranks with unlike numbers of steps.
     """
     folder.mkdir(parents=True)
     for rank in RANKS if name == "ranks" else ():
         kineto_file(folder, rank)
-    for rank_name, content in (torch_groups() if name == "groups" else {}).items():
+    files = {"groups": torch_groups, "unequal": unlike.unequal_ranks}
+    for rank_name, content in (files[name]() if name in files else {}).items():
         written(folder, content, f"{rank_name}.pt.trace.json")
     return folder
 

@@ -67,18 +67,24 @@ def diagnosed(share: float) -> Pages:
     page, overview = pages()["communication"], pages()["overview_page"]
     causes = overview.tables["steps"]
     text, number = page.tables["ops"].columns[0], page.tables["ops"].columns[8]
-    table = replace(
-        causes,
-        columns=(
-            replace(text, name="cause", values=np.zeros(1, np.int32), strings=["Communication"]),
-            replace(number, name="share", values=np.array([share])),
-        ),
-    )
+    shares = {
+        table: replace(
+            causes,
+            columns=(
+                replace(text, name=name, values=np.zeros(1, np.int32), strings=[value]),
+                replace(number, name=column, values=np.array([share])),
+            ),
+        )
+        for table, name, value, column in (
+            ("causes", "cause", "Communication", "share"),
+            ("breakdown", "color", "collective", "fraction"),
+        )
+    }
     one_each = replace(page, hosts=("a", "b", "c", "d"))
     return {
         **pages(),
         "communication": one_each,
-        "overview_page": replace(overview, tables={"causes": table}),
+        "overview_page": replace(overview, tables=shares),
     }
 
 
@@ -134,4 +140,4 @@ def test_a_slow_host_without_a_finding_is_found() -> None:
 
 def test_the_diagnosis_counts_at_most_what_is_exposed() -> None:
     assert list(communication_agrees(diagnosed(0.2612))) == []
-    assert any("the diagnosis" in one.text for one in communication_agrees(diagnosed(0.2614)))
+    assert any("the overview counts" in one.text for one in communication_agrees(diagnosed(0.2614)))

@@ -23,9 +23,9 @@ from tests.consistency.operations import operations_agree
 from tests.consistency.pages import Pages, Violation
 from tests.consistency.test_checks import Change, cell, scalar, table
 from tests.payload_columns import text_column
-from tests.synthetic import write_run
+from tests.synthetic import gpu_xspace, write_run
 from tests.synthetic_comm import comm_hosts
-from tests.synthetic_unlike import memory_run, tpu_run
+from tests.synthetic_unlike import GPU, memory_run, tpu_run
 
 Rule = Callable[[Pages], object]
 RULES = (numbers_are_sound, rows_are_in_order, moments_are_within, lists_agree, operations_agree)
@@ -67,8 +67,15 @@ def drawn() -> Pages:
 
 @cache
 def real(which: str) -> Pages:
-    """The pages of generated runs: three TPU hosts, devices that communicate, three memories on each host."""
-    made = {"tpu": tpu_run, "comm": comm_hosts, "memory": memory_run}
+    """The pages of generated runs: three TPU hosts, devices that communicate, three memories on each host, a
+    host with three GPUs.
+    """
+    made = {
+        "tpu": tpu_run,
+        "comm": comm_hosts,
+        "memory": memory_run,
+        "gpu": lambda: {"synthetic-gpu": gpu_xspace(GPU)},
+    }
     session = Session(str(write_run(Path(mkdtemp(prefix="rules_")), made[which]())), cache=False)
     tools = {
         "tpu": (
@@ -77,6 +84,7 @@ def real(which: str) -> Pages:
         ),
         "comm": ("communication", "pod_viewer"),
         "memory": ("memory_profile",),
+        "gpu": ("overview_page", "trace_viewer"),
     }
     return {name: get_tool(name).run(session, None, {}) for name in tools[which]}
 
@@ -86,7 +94,7 @@ def found_in(pages: Pages) -> list[Violation]:
 
 
 def test_nothing_is_wrong_with_what_is_right() -> None:
-    for pages in (drawn(), *(real(which) for which in ("tpu", "comm", "memory"))):
+    for pages in (drawn(), *(real(which) for which in ("tpu", "comm", "memory", "gpu"))):
         assert found_in(pages) == []
 
 
@@ -163,6 +171,8 @@ def times(table_name: str, column: str, factor: float, row: int = 0) -> Change:
         ("tpu", "op_profile", scalar("flop_rate_flops_per_s", 1e12), "FLOPs of the whole is"),
         ("comm", "communication", renamed("devices", "device"), "['another'] are no devices of"),
         ("comm", "communication", times("steps", "step_ps", 1.01), "takes"),
+        ("gpu", "overview_page", times("steps", "step_time_ps", 1.01), "drawn are"),
+        ("gpu", "trace_viewer", times("steps", "duration_ps", 1.01, row=2), "step train 2 takes"),
         ("memory", "memory_profile", scalar("peak_bytes", 5), "no row of `memories` has"),
         ("memory", "memory_profile", times("memories", "used_fraction", 1.01), "shares"),
     ],

@@ -15,6 +15,7 @@ from tb_tpuprof.errors import ProfilerError, TraceFormatError
 from tb_tpuprof.ingest import open_trace
 from tb_tpuprof.ingest.xspace.cut_off import intact_part
 from tb_tpuprof.ingest.xspace.messages import xspace_class
+from tb_tpuprof.ingest.xspace.protobuf import decode_protobuf
 from tb_tpuprof.native import fields
 from tb_tpuprof.trace.trace import Trace
 from tests.ingest.xspaces import xspaces
@@ -117,3 +118,11 @@ def test_overwritten_bytes_between_planes_are_no_cut(tmp_path: Path, damage: byt
     assert intact_part(as_array(bytes(data))) is None
     with pytest.raises(ProfilerError):
         opened(tmp_path, bytes(data))
+
+
+def test_the_decoder_of_the_protobuf_runtime_counts_what_is_missing() -> None:
+    """Where nothing is compiled: a notice needs the number, not the words alone."""
+    data = as_array(space())
+    for damage, n in (("", 0), ("the file is cut off: 3 B of it are missing", 1)):
+        info = decode_protobuf(data, "h.xplane.pb", "h", damage).info
+        assert (info.damage, info.n_damaged) == (damage, n)

@@ -28,8 +28,8 @@ def plain_steps(parts: Sequence[Steps], start_ns: Sequence[int]) -> PlainSteps:
     """Common steps of the hosts with steps; if some of them are of accelerators, the other hosts are ignored."""
     hosts = [i for i, part in enumerate(parts) if len(part)]
     n_without = len(parts) - len(hosts)
-    if any(parts[i].source == "device" for i in hosts):
-        hosts = [i for i in hosts if parts[i].source == "device"]
+    with_devices = [i for i in hosts if parts[i].source == "device" or parts[i].is_on_devices]
+    hosts = with_devices or hosts
     nothing = PlainSteps([[] for _ in parts], n_without=n_without)
     if not hosts:
         return nothing

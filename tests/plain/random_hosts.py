@@ -85,4 +85,5 @@ def _steps(
         rng.randint(0, 2),
         rng.randint(0, 2) if not n else 0,
         waits=tuple(sorted(waits, key=lambda wait: (-wait.total_ps, wait.name))) if n else (),
+        is_on_devices=source == "annotation" and rng.random() < 0.4,
     )

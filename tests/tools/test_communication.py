@@ -27,6 +27,7 @@ from tests.kineto_ranks import Comm as Kernel
 from tests.kineto_ranks import rank_file, stated
 from tests.synthetic import GpuJob, Parts, gpu_xspace, write_run
 from tests.synthetic_comm import BLOCK_BYTES, comm_hosts
+from tests.synthetic_torus import Slice, torus_hosts
 from tests.tools.test_pod_viewer import table
 
 US = 1_000_000
@@ -144,6 +145,27 @@ def test_the_overview_has_the_same_share(session: Session, page: Payload) -> Non
     # Of the four cores: 361, 231, 221 and 100 µs in collectives; 10, 0, 0 and 90 µs in copies.
     note = "260 µs per step, mean per device: 228 µs collectives, 25.0 µs copies, 7.00 µs data in flight"
     assert overview.scalars[name].note == page.scalars[name].note == note
+
+
+def test_the_tile_says_why_it_is_not_the_class_of_the_steps(tmp_path: Path) -> None:
+    """On a torus three operations of 1 µs start the transfers of each step: collectives to the steps, no
+    exposed time. GPUs of one host compute at unlike times.
+    """
+    name = "exposed_communication_fraction"
+    job = GpuJob(Parts(compute=0.5, collective=0.2), n_gpus=3, gpu_scale=(1.0, 0.8, 0.5))
+    runs = {
+        "torus": (torus_hosts(Slice((2, 2, 2))), "without 3.00 µs in operations that only start a transfer"),
+        "gpus": ({"host": gpu_xspace(job)}, "a step computes while any GPU of its host does"),
+    }
+    for run, (files, words) in runs.items():
+        session = Session(str(write_run(tmp_path / run, files)), cache=False)
+        overview = get_tool("overview_page").run(session, None, {})
+        assert overview.scalars[name].note.partition(": ")[2] == words
+        breakdown = table(overview, "breakdown")
+        collectives_ps = breakdown["avg_ps"][breakdown["color"].index("collective")]
+        exposed_ps = scalar(overview, name) * scalar(overview, "step_time_avg_ps")
+        if run == "torus":
+            assert collectives_ps - exposed_ps == pytest.approx(3 * US)
 
 
 def test_the_verdict_says_what_hiding_saves_at_most(page: Payload) -> None:

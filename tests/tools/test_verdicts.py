@@ -99,7 +99,7 @@ def test_pages_of_a_job_that_compiles_name_that_and_lead_to_the_overview(tool: s
     # A page that compares hosts has nothing else to say of one.
     assert verdict.text.startswith(limit) if tool == "pod_viewer" else verdict.text.endswith(f". {limit}")
     assert verdict.next[0] == NextStep(
-        "See what limits this job (expected gain if fully fixed: 11.7 µs to 21.8 µs per step)",
+        "See what limits this job (expected gain if fully fixed: 11.7 µs to 13.0 µs per step)",
         "overview_page",
     )
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.comm.activity import N_TRAFFIC, CommOp, Traffic
 from tb_tpuprof.analysis.comm.host import CommHost
 from tb_tpuprof.analysis.pod.collectives import Collective
-from tb_tpuprof.analysis.pod.host import PodCore
+from tb_tpuprof.analysis.pod.host import PodCore, steps_to_share
 from tb_tpuprof.analysis.pod.join import Pod, join
 from tb_tpuprof.analysis.pod.parts import Part
 from tb_tpuprof.analysis.steps.combine import common_steps
@@ -161,7 +161,7 @@ def join_comm(parts: Sequence[CommHost], correction_ns: Sequence[int] = ()) -> C
     apart = dict(pod.apart)
     kept = [i for i, part in enumerate(parts) if part.pod.host not in apart]
     common = common_steps(
-        [parts[i].pod.steps for i in kept], [parts[i].pod.start_ns + added[i] for i in kept]
+        steps_to_share([parts[i].pod for i in kept]), [parts[i].pod.start_ns + added[i] for i in kept]
     )
     used = [
         (parts[i], rows)

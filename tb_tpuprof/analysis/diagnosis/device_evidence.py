@@ -102,8 +102,8 @@ def _of_tpu(trace: Trace, ops: HloOps, busy: float, compute: float) -> DeviceEvi
         _ops(trace, ops, scale),
         (),
         group(category.is_in(_FORMATTING)),
-        group(_matching(ops, _REMAT)),
-        group(ops.is_waiting & ~category.is_in(("infeed", "outfeed"))),
+        group(_matching(ops, _REMAT) & _are_of_compute(ops)),
+        group(ops.is_waiting & _are_of_compute(ops)),
         group(_matching(ops, _BARRIER)),
         group(_matching(ops, _DEBUG)),
         Group(sparse, 1 if sparse else 0, "", sparse),
@@ -133,7 +133,7 @@ def _of_gpu(trace: Trace, ops: HloOps, steps: Steps, busy: float, compute: float
         _ops(trace, ops, scale) if has_ops else (),
         _kernel_uses(used_kernels, scale),
         moves,
-        _group(ops, _matching(ops, _REMAT), scale) if has_ops else Group(),
+        _group(ops, _matching(ops, _REMAT) & _are_of_compute(ops), scale) if has_ops else Group(),
         collectives=_of_kernels(
             used_kernels, is_collective, float(steps.category_ps("device_collectives").mean())
         ),
@@ -165,10 +165,7 @@ def _fractions(trace: Trace, ops: HloOps) -> tuple[float, float, tuple[str, str]
 def _ops(trace: Trace, ops: HloOps, scale: float) -> tuple[DeviceOp, ...]:
     """The longest operations that compute, with the fractions of the peaks that they reach."""
     speed = rates(ops.work, ops.work_ps, roofs(trace))
-    exchanges = ops.category.is_in(
-        [product for product in ops.category.strings if category_class(product) not in _COMPUTES]
-    )
-    is_counted = ~ops.is_container & ~ops.is_sparse & ~ops.is_waiting & ~exchanges
+    is_counted = ~ops.is_container & ~ops.is_sparse & ~ops.is_waiting & _are_of_compute(ops)
     rows = [row for row in ops.by_self_time.tolist() if is_counted[row] and ops.self_ps[row]][:_N_OPS]
     unit_width = unit_side(hardware(trace).device, planes(trace).hardware or "")
     result = []
@@ -195,6 +192,12 @@ def _ops(trace: Trace, ops: HloOps, scale: float) -> tuple[DeviceOp, ...]:
             )
         )
     return tuple(result)
+
+
+def _are_of_compute(ops: HloOps) -> Bools:
+    """Operations whose time the steps count as computing: collectives and transfers have other causes."""
+    others = [text for text in ops.category.strings if category_class(text) not in _COMPUTES]
+    return ~ops.category.is_in(others)
 
 
 def _padding(trace: Trace, ops: HloOps, row: int, side: int) -> tuple[str, float]:

@@ -42,14 +42,15 @@ def diagnose(
     common_rows: Sequence[slice] = (),
     exchange: JobExchange | None = None,
 ) -> Diagnosis:
-    """The diagnosis of a run. Causes are means over the hosts with steps; a finding that only some hosts have
-    names the worst of them.
+    """The diagnosis of a run. Causes are means over the hosts with steps, if any has accelerators over those
+    that do; a finding that only some hosts have names the worst of them.
 
     `common_rows`: which of each host's steps all hosts ran at the same time, as in `CommonSteps.rows`. Hosts
     are compared over these steps only; without them, they are not compared. `exchange`: the communication of
     all hosts, if known.
     """
-    hosts_with_steps = without_waits_for_others([host for host in hosts if host.n_steps])
+    rows = counted(hosts)
+    hosts_with_steps = without_waits_for_others([hosts[i] for i in rows])
     if not hosts_with_steps:
         return Diagnosis("unknown", "No steps were found, so there is nothing to diagnose.", 0.0, 0)
     step_ps = sum(host.step_ps for host in hosts_with_steps) / len(hosts_with_steps)
@@ -61,7 +62,7 @@ def diagnose(
         *slow_hosts(
             hosts_with_steps,
             findings_by_host,
-            [rows for host, rows in zip(hosts, common_rows, strict=False) if host.n_steps],
+            [common_rows[i] for i in rows if i < len(common_rows)],
             exchange.own if exchange else None,
         ),
     ]
@@ -81,6 +82,15 @@ def diagnose(
         level, text, step_ps, hosts_with_steps[0].n_steps, ranked, shares(times, step_ps), is_detailed
     )
     return replace(result, is_detailed=is_detailed or bool(result.top and result.top.culprit.name))
+
+
+def counted(hosts: Sequence[HostEvidence]) -> list[int]:
+    """The places of the hosts with steps; coordinators and data workers do not count beside hosts with
+    accelerators, as in `common_steps`.
+    """
+    with_steps = [i for i, host in enumerate(hosts) if host.n_steps]
+    on_devices = [i for i in with_steps if hosts[i].kind != "CPU"]
+    return on_devices or with_steps
 
 
 def without_waits_for_others(hosts: Sequence[HostEvidence]) -> list[HostEvidence]:
@@ -111,7 +121,17 @@ def without_waits_for_others(hosts: Sequence[HostEvidence]) -> list[HostEvidence
 
 def findings(host: HostEvidence) -> list[Finding]:
     """Findings of all rules on one host."""
-    return [replace(one, host=host.host) for rule in _RULES for one in rule.find(host)]
+    return [_promised(replace(one, host=host.host)) for rule in _RULES for one in rule.find(host)]
+
+
+def _promised(finding: Finding) -> Finding:
+    """A finding that promises at most the time that it measures. Removing a cause often saves more (cold
+    caches and sleeping processors go with it): that ranks findings, but no event of the trace shows it.
+    """
+    if finding.gain_ps is None:
+        return finding
+    least, most = (min(gain, finding.time_ps) for gain in finding.gain_ps)
+    return replace(finding, gain_ps=(least, most), rank_ps=finding.rank)
 
 
 def _merged(each: Sequence[tuple[HostEvidence, list[Finding]]]) -> list[Finding]:

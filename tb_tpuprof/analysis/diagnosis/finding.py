@@ -48,8 +48,9 @@ class Finding:
     """One cause of lost time. Times in ps per step, means over the steps; `share` is of the mean step.
 
     `gain_ps`: lower and upper bound of the time that the step would save without the cause, None where no
-    model estimates it. `capture_option`: the option that would show the culprit, if this trace does not.
-    `rank_ps`: what it is ranked by, if not by its gain.
+    model estimates it: as rules return it, with what a cause brings along; in a diagnosis, at most `time_ps`.
+    `capture_option`: the option that would show the culprit, if this trace does not. `rank_ps`: what it is
+    ranked by, if not by its gain.
     """
 
     cause: Cause

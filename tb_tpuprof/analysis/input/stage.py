@@ -40,6 +40,15 @@ class SlowStage:
             (max(self.now_ps - self.step_ps[1], 0.0), self.now_ps - self.step_ps[0]) if self.step_ps else None
         )
 
+    def saving_at_most(self, most_ps: float) -> SlowStage:
+        """The same with an estimate that saves at most `most_ps` per step: the model of the pipeline also
+        counts what waiting brings along, which the steps' own times do not show.
+        """
+        if self.step_ps is None:
+            return self
+        low, high = (max(step_ps, self.now_ps - most_ps) for step_ps in self.step_ps)
+        return replace(self, step_ps=(low, high))
+
     @property
     def sentences(self) -> tuple[str, ...]:
         """The stage and what to change there; the step after the most promising change."""

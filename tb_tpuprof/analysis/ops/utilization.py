@@ -201,7 +201,8 @@ def _duty(trace: Trace) -> tuple[int, int]:
 
 def _duty_of_chip(trace: Trace, members: list[int]) -> tuple[int, int]:
     """Time on duty and profiled time in ps of one chip's planes, by the times of the trace: only some lines
-    have the device's own clock.
+    have the device's own clock. Both 0 if it has no line of operations, as on a server that traces programs
+    alone.
     """
     off_duty = [i for i in (trace.strings.find(name) for name in OFF_DUTY) if i >= 0]
     category = trace.metadata_stats.dense_texts("hlo_category", len(trace.metadata))
@@ -224,7 +225,7 @@ def _duty_of_chip(trace: Trace, members: list[int]) -> tuple[int, int]:
                 mask = np.broadcast_to(is_on_duty, len(start))
                 starts.append(start[mask])
                 ends.append(end[mask])
-    if not first:
+    if not first or not any(lines_named(trace, plane, (OP_LINE, SPARSE_OP_LINE)) for plane in members):
         return 0, 0
     return union_ps(np.concatenate(starts), np.concatenate(ends)), max(last) - min(first)
 

@@ -7,6 +7,7 @@ Small enough to keep for hundreds of hosts; `join.py` combines them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -27,7 +28,7 @@ from tb_tpuprof.analysis.steps.device_spans import DeviceSpans, device_spans
 from tb_tpuprof.analysis.steps.gpu import gpu_classes, stream_events
 from tb_tpuprof.analysis.steps.grouping import groups
 from tb_tpuprof.analysis.steps.pytorch import loader_events, windows
-from tb_tpuprof.analysis.steps.record import Steps
+from tb_tpuprof.analysis.steps.record import Steps, no_steps
 from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.analysis.steps.tpu import step_markers
 from tb_tpuprof.analysis.steps.windows import overlapping
@@ -191,6 +192,18 @@ def pod_host(trace: Trace) -> PodHost:
         device_planes,
         np.array([core.step_start_ps for core in core_data], np.int64).reshape(len(core_data), n),
     )
+
+
+def steps_to_share(parts: Sequence[PodHost]) -> list[Steps]:
+    """The steps of hosts as `common_steps` takes them: beside hosts with steps, one without has none, however
+    long it was captured.
+    """
+    is_whole = [part.steps.name == (WHOLE,) for part in parts]
+    have_steps = any(len(part.steps) and not whole for part, whole in zip(parts, is_whole, strict=True))
+    return [
+        no_steps() if whole and have_steps else part.steps
+        for part, whole in zip(parts, is_whole, strict=True)
+    ]
 
 
 def _whole_capture(trace: Trace, kind: str) -> Steps:

@@ -19,7 +19,7 @@ from tb_tpuprof.analysis.device.links import link_of
 from tb_tpuprof.analysis.pod.collectives import Collective, GroupsFrom, merge_alike
 from tb_tpuprof.analysis.pod.comms import merged
 from tb_tpuprof.analysis.pod.groups import groups_by_ends
-from tb_tpuprof.analysis.pod.host import PodCore, PodHost
+from tb_tpuprof.analysis.pod.host import PodCore, PodHost, steps_to_share
 from tb_tpuprof.analysis.pod.parts import N_PARTS, Part
 from tb_tpuprof.analysis.pod.transfers import TransferOp
 from tb_tpuprof.analysis.steps.combine import common_steps
@@ -150,7 +150,7 @@ def join(parts: Sequence[PodHost], correction_ns: Sequence[int] = ()) -> Pod:
         pod = join([parts[i] for i in remaining], [added[i] for i in remaining])
         return replace(pod, apart=tuple((parts[i].host, gap) for i, gap in apart.items()))
     common = common_steps(
-        [part.steps for part in parts], [part.start_ns + add for part, add in zip(parts, added, strict=True)]
+        steps_to_share(parts), [part.start_ns + add for part, add in zip(parts, added, strict=True)]
     )
     used_hosts = [
         (part, rows)

@@ -13,7 +13,6 @@ from tb_tpuprof.analysis.events.planes import MODULE_LINES, line_events, lines_n
 from tb_tpuprof.analysis.ops.hlo import hlo_ops
 from tb_tpuprof.analysis.steps.grouping import groups
 from tb_tpuprof.analysis.timeline.steps import number_in_name, step_marks
-from tb_tpuprof.analysis.timeline.timeline import timeline
 from tb_tpuprof.trace.trace import Trace
 
 Int32s = npt.NDArray[np.int32]
@@ -49,10 +48,7 @@ def event_steps(trace: Trace) -> Codes:
     place = np.searchsorted(marks.start_ps, start, "right") - 1
     ends = marks.start_ps + np.maximum(marks.duration_ps, 1)
     is_within = (place >= 0) & (start < ends[np.maximum(place, 0)])
-    names = timeline(trace).names
-    return Codes(
-        np.where(is_within, place, -1).astype(np.int32), tuple(names.text(i) for i in marks.name.tolist())
-    )
+    return Codes(np.where(is_within, place, -1).astype(np.int32), marks.name)
 
 
 def step_numbers(texts: tuple[str, ...]) -> npt.NDArray[np.int64]:

@@ -43,7 +43,7 @@ def common_steps(parts: Sequence[Steps], start_ns: Sequence[int]) -> CommonSteps
 
     The host whose steps span the shortest time leads. Every other host is shifted against it by whole steps,
     0, 1, 2 … and -1, -2 …; the shift with the longest overlap of steps wins, the first of equals. `start_ns`
-    is the clock at each trace's 0. If some hosts' steps come from accelerators, hosts without (coordinators,
+    is the clock at each trace's 0. If accelerators compute in some hosts' steps, hosts without (coordinators,
     data workers) are left out. Hosts whose steps are more than a second apart were not captured together:
     they have no common steps.
 
@@ -51,7 +51,7 @@ def common_steps(parts: Sequence[Steps], start_ns: Sequence[int]) -> CommonSteps
         host B      │ 0 │ 1 │ 2 │         in common: A1/B0, A2/B1, A3/B2 if these overlap more than A0/B0 …
     """
     with_steps = [i for i, part in enumerate(parts) if len(part)]
-    on_devices = [i for i in with_steps if parts[i].source == "device"]
+    on_devices = [i for i in with_steps if parts[i].are_of_devices]
     with_steps, n_coordinators = (
         (on_devices, len(with_steps) - len(on_devices)) if on_devices else (with_steps, 0)
     )
@@ -100,6 +100,7 @@ def common_steps(parts: Sequence[Steps], start_ns: Sequence[int]) -> CommonSteps
             leader.n_trimmed,
             how=leader.how,
             waits=_mean_waits([parts[i] for i in with_steps], common_rows),
+            is_on_devices=leader.is_on_devices,
         ),
         n_without,
         rows=tuple(common_rows[with_steps.index(i)] if i in with_steps else _NONE for i in range(len(parts))),

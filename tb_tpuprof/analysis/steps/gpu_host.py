@@ -89,9 +89,16 @@ def steps_of_gpu(trace: Trace) -> tuple[Steps, Pieces]:
         len(windows.group) - len(computing),
         how=windows.how,
         waits=waits_in_steps(waits, computing),
+        is_on_devices=True,
     )
     result = trimmed(result)
     return result, pieces.of_steps(windows.group, result.number)
+
+
+def annotated_windows(trace: Trace) -> Windows:
+    """All annotated steps that launched kernels, by start: those at the capture's edges, too."""
+    event_class = classes_of(trace.events["metadata"], host_classes(trace, planes(trace).hosts))
+    return _windows(trace, annotated_events(trace, event_class), _launched(trace))[0]
 
 
 def _launched(trace: Trace) -> Rows:

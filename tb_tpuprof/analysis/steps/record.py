@@ -55,6 +55,7 @@ class Steps:
     tf.function to the next, if nothing else marks steps), `iteration` (of a loop that fetches its data inside
     one run), `program` (from one call of a loop's main program to the next), `device` (the accelerator's own
     steps), or empty (no steps). `how`: the definition of a step's start and end (see `windows.py`).
+    `is_on_devices`: accelerators compute in them, although the host marks them.
     `n_incomplete`: steps excluded because nothing was computed in them; `n_trimmed`: first and last steps
     excluded because the capture may have cut them; `first` describes the first of these. `n_unmarked_runs`:
     runs of programs on a TPU core that marks no steps, if there are no steps. `waits`: what the steps' own
@@ -73,9 +74,15 @@ class Steps:
     how: str = "annotated"
     waits: tuple[StepWait, ...] = ()
     first: FirstStep | None = None
+    is_on_devices: bool = False
 
     def __len__(self) -> int:
         return len(self.number)
+
+    @property
+    def are_of_devices(self) -> bool:
+        """Whether accelerators mark them or compute in them."""
+        return self.source == "device" or self.is_on_devices
 
     def category_ps(self, category: str) -> Int64s:
         """Time of each step in one of CATEGORIES."""
@@ -139,6 +146,7 @@ def assemble(trace: Trace, parts: StepParts, computes: tuple[TimeClass, ...], so
             class_ps[kept_steps],
             source,
             n_left_out,
+            is_on_devices=set(computes) <= set(CATEGORIES["device_compute"]),
         )
     )
 

@@ -16,7 +16,7 @@ from tb_tpuprof.analysis.events.nesting import event_ends, parents
 from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.steps.classes import NOT_COUNTED, STEP_MARKER, TimeClass, host_classes
 from tb_tpuprof.analysis.steps.gpu import gpu_parts
-from tb_tpuprof.analysis.steps.gpu_host import steps_of_gpu
+from tb_tpuprof.analysis.steps.gpu_host import annotated_windows, steps_of_gpu
 from tb_tpuprof.analysis.steps.grouping import groups
 from tb_tpuprof.analysis.steps.host import steps_of_host
 from tb_tpuprof.analysis.steps.pieces import Pieces
@@ -30,6 +30,7 @@ from tb_tpuprof.analysis.steps.record import (
     mark_input_stages,
 )
 from tb_tpuprof.analysis.steps.tpu import tpu_steps
+from tb_tpuprof.analysis.steps.windows import Windows
 from tb_tpuprof.native import classes_of, outermost
 from tb_tpuprof.trace.trace import Trace
 
@@ -66,6 +67,16 @@ def step_pieces(trace: Trace) -> tuple[Steps, Pieces | None]:
             return marked_steps, pieces
         return assemble(trace, gpu_parts(trace), computes, "device"), None
     return steps_of_host(trace)
+
+
+def marked_windows(trace: Trace) -> Windows:
+    """The steps of GPUs that the host marks, by start, the first and last ones too: from PyTorch's profiler,
+    else the user's annotations. Empty if only the kernels tell steps apart.
+    """
+    marked = windows(trace)
+    if len(marked.row):
+        return Windows(marked.group, marked.start, marked.end, "annotated")
+    return annotated_windows(trace)
 
 
 def host_parts(trace: Trace) -> StepParts:

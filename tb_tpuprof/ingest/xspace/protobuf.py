@@ -263,7 +263,7 @@ def _trace(
         "hostnames": texts(space.hostnames),
         "errors": texts(space.errors),
         "warnings": texts(space.warnings),
-        "n_damaged": rows.n_left_out,
+        "n_damaged": info.n_damaged + rows.n_left_out,
     }
     strings = Strings.of(rows.strings)
     tables: dict[str, Any] = {

@@ -340,7 +340,8 @@ def _use_scalars(run: Run) -> dict[str, Scalar]:
     )
     for name, (unit, amount, peak, share) in rates:
         if not amount:
-            note = "the trace has no FLOP or byte counts"
+            is_miscounted = any(part.excesses for part in run.parts)
+            note = MISCOUNTED if is_miscounted else "the trace has no FLOP or byte counts"
         elif not peak:
             rate = (
                 f"{format_value(amount / seconds, unit)} per {device_word(run.facts, 1)}; " if seconds else ""

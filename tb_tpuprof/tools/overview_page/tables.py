@@ -68,7 +68,11 @@ _TPU_TITLES = {
     "device_collectives": "Collectives",
     "other": "Idle",
 }
-_TPU_MEANINGS = {"other": "idle: the TensorCore ran no operation"}
+_TPU_MEANINGS = {
+    "other": "idle: the TensorCore ran no operation",
+    "device_collectives": "in collective communication between devices, such as all-reduce, mean over the "
+    "cores; waiting there for the core with the longest infeed counts as infeed",
+}
 
 
 _NOT_ON_TPUS = ("host_python", "host_wait")  # a TPU's steps do not record these

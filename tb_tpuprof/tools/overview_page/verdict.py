@@ -85,9 +85,15 @@ def _stage_texts(stage: SlowStage | None, run: Run) -> tuple[str, ...]:
     return tuple(f"{where}, {text[0].lower()}{text[1:]}" for text in stage.sentences)
 
 
+def counted_hosts(run: Run) -> list[Summary]:
+    """The hosts that the step time is a mean over; all hosts if they share no steps."""
+    pairs = zip(run.parts, run.facts.common.rows, strict=True)
+    return [part for part, rows in pairs if rows.stop > rows.start] or list(run.parts)
+
+
 def most_waiting(run: Run) -> Summary:
     """The host whose steps wait most for input."""
-    return max(run.parts, key=lambda part: part.steps.fraction("input"))
+    return max(counted_hosts(run), key=lambda part: part.steps.fraction("input"))
 
 
 def _about_steps(run: Run, is_explained: bool) -> tuple[str, ...]:
@@ -230,7 +236,12 @@ def _places(run: Run, hosts: tuple[str, ...], step: str) -> list[tuple[str, Step
     """The requested step of each host that has it, else each host's longest: the host, its steps and the
     row.
     """
-    each = [(host, part.steps) for host, part in zip(hosts, run.parts, strict=True) if len(part.steps)]
+    counted = [id(part) for part in (run.parts if step else counted_hosts(run))]
+    each = [
+        (host, part.steps)
+        for host, part in zip(hosts, run.parts, strict=True)
+        if len(part.steps) and id(part) in counted
+    ]
     rows = [
         (host, steps, place_of(steps.name, step) if step else int(steps.duration_ps.argmax()))
         for host, steps in each

@@ -75,6 +75,8 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         _job_finding(run, diagnoses_apart(session, hosts) if is_apart else {}), run, hosts
     )
     stage = _slow_stage(session, run, job_finding)
+    if stage and not step:
+        stage = stage.saving_at_most(_waiting_ps(run, why))
     kind = facts.kind
     verdict = verdict_of(job_finding, run, stage, hosts, why, step)
     tables = {
@@ -113,7 +115,7 @@ def _job_finding(run: Run, why: Mapping[str, Diagnosis]) -> Finding:
     overall = finding(run.steps, run.ops, run.facts.kind, framework, run.facts.n_active)
     if len(run.parts) < 2:
         return overall
-    worst = max(run.parts, key=lambda part: part.steps.fraction("input"))
+    worst = most_waiting(run)
     return on_worst_host(overall, worst.host, worst.steps)
 
 
@@ -171,6 +173,13 @@ def _slow_stage(session: Session, run: Run, job_finding: Finding) -> SlowStage |
     ):
         return None
     return session.map(slow_stage, [most_waiting(run).host])[0]
+
+
+def _waiting_ps(run: Run, why: Diagnosis) -> float:
+    """How long each step waits for data on the host that waits most: by its finding, else by class."""
+    found = [one.time_ps for one in why.findings if one.cause == Cause.INPUT and one.culprit.kind != "host"]
+    steps = most_waiting(run).steps
+    return max(found) if found else float(steps.category_ps("input").mean())
 
 
 def _recommendations(

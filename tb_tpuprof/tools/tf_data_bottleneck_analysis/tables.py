@@ -150,7 +150,8 @@ WHAT_IF = TableSpec(
             "step_low_ps",
             "Step from",
             "ps",
-            "Step time after the change, lower end of the interval",
+            "Step time after the change, lower end of the interval. It may save a little more than the "
+            "recorded waiting: a thread that never sleeps, and that nothing profiles, is faster",
             unknown="without an estimate of the call, or without steps, there is none of the step",
         ),
         number(

@@ -239,7 +239,7 @@ def steps_table(view: View, window: Window) -> Table:
         if len(visible) * MIN_STEP_PX > window.width_px:
             continue
         parts.append((marks.number[visible], start[visible], marks.duration_ps[visible]))
-        names += [host.drawn.names.text(name) for name in marks.name[visible].tolist()]
+        names += [marks.name[row] for row in visible.tolist()]
         host_of += [host.host] * len(visible)
     number, start, duration = (
         np.concatenate([np.empty(0, np.int64), *(part[i] for part in parts)]) for i in range(3)

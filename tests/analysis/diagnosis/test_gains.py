@@ -7,6 +7,7 @@ import math
 import pytest
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
+from tb_tpuprof.analysis.diagnosis.diagnose import diagnose
 from tb_tpuprof.analysis.diagnosis.finding import Finding
 from tb_tpuprof.analysis.diagnosis.rules import rules
 from tests.analysis.diagnosis.drawn import evidence, function, part
@@ -22,6 +23,30 @@ def test_a_gain_leaves_some_of_the_step_unless_the_cause_takes_all_of_it(cause: 
     (one,) = [one for rule in rules() if rule.cause == cause for one in rule.find(given)]
     assert one.gain_ps is not None
     assert one.gain_ps[1] <= (time_us + 0.8 * (STEP_US - time_us)) * PS * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("times_us", [(10, 40, 70), (90, 190, 260), (20, 20, 20)])
+@pytest.mark.parametrize(
+    "cause",
+    [Cause.INPUT, Cause.PYTHON, Cause.COMPILATION, Cause.CALLBACKS, Cause.TRANSFERS, Cause.SYNCHRONIZATION],
+)
+def test_no_finding_promises_more_than_it_measures(cause: Cause, times_us: tuple[int, ...]) -> None:
+    """Rules know by how much removing a cause saves more than its time; that ranks findings, no more."""
+    (rule_finding,) = [
+        one
+        for rule in rules()
+        if rule.cause == cause
+        for one in rule.find(evidence(part(cause, *times_us, culprit=function("update"))))
+    ]
+    (one,) = diagnose([evidence(part(cause, *times_us, culprit=function("update")))]).findings
+    measured_ps = sum(times_us) / len(times_us) * PS
+    assert one.time_ps == pytest.approx(measured_ps)
+    assert one.gain_ps is not None
+    assert 0 < one.gain_ps[0] <= one.gain_ps[1] == pytest.approx(measured_ps)
+    assert rule_finding.gain_ps is not None
+    assert one.gain_ps[0] == min(rule_finding.gain_ps[0], one.time_ps)
+    assert rule_finding.gain_ps[1] > measured_ps
+    assert one.rank == rule_finding.rank
 
 
 def finding(time_ps: float, gain_ps: tuple[float, float] | None) -> Finding:

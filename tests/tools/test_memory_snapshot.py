@@ -94,7 +94,8 @@ def test_numbers_and_sentences_of_jax(jax: Path) -> None:
     assert payload.verdict is not None
     assert payload.verdict.level == "unknown"
     assert payload.verdict.text == (
-        f"5.86 KiB is in use, in 10 blocks: 83.3% of it was allocated at `{LOADED}`."
+        "5.86 KiB was in use in 10 blocks when the snapshot was saved: 83.3% of it was allocated at "
+        f"`{LOADED}`."
     )
     messages = [one.message for one in payload.diagnostics]
     assert "300 B (5.00%) of the memory in use has no recorded stack." in messages
@@ -106,7 +107,9 @@ def test_everything_attributed_has_no_notice(tmp_path: Path) -> None:
     assert not payload.diagnostics
     assert "unattributed_bytes" not in payload.tiles
     assert payload.verdict is not None
-    assert payload.verdict.text == f"64 B is in use, in 1 block: 100% of it was allocated at `{PLACE}`."
+    assert payload.verdict.text == (
+        f"64 B was in use in 1 block when the snapshot was saved: 100% of it was allocated at `{PLACE}`."
+    )
 
 
 def test_nothing_attributed_and_nothing_in_use(tmp_path: Path) -> None:
@@ -114,8 +117,8 @@ def test_nothing_attributed_and_nothing_in_use(tmp_path: Path) -> None:
     snapshot(tmp_path, "b")
     payload = shown(tmp_path)
     assert payload.verdict is not None
-    assert (
-        payload.verdict.text == "64 B is in use, in 2 blocks; the snapshot does not record who allocated it."
+    assert payload.verdict.text == (
+        "64 B was in use in 2 blocks when the snapshot was saved; it does not record who allocated it."
     )
     assert rows(payload, "kinds") == [(None, None, 64, 1.0, 2)]
     empty = shown(tmp_path, "b")
@@ -132,7 +135,7 @@ def test_growth_since_another_snapshot(jax: Path) -> None:
     assert payload.scalars["growth_bytes"].value == 0
     assert payload.verdict is not None
     assert payload.verdict.text == (
-        f"Memory in use grew by 0 B since the other snapshot; `{PLACE}` grew most, by 1,000 B."
+        f"As much memory was in use as in the other snapshot; `{PLACE}` grew most, by 1,000 B."
     )
     backward = shown(jax, "a", before="b")
     assert [row[3] for row in rows(backward, "growth")] == [1000, -1000]

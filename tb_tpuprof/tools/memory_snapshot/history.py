@@ -142,14 +142,14 @@ def _failure_sentence(device: Device, failure: Failure, places: Places) -> str:
     who = f"`{places.text(failure.frame)}` requested" if failure.frame >= 0 else "an allocation needed"
     text = (
         f"{device.history.device} ran out of memory: {who} {format_bytes(failure.requested_bytes)} while "
-        f"{format_bytes(failure.used_bytes)} were in use"
+        f"{format_bytes(failure.used_bytes)} was in use"
     )
     if failure.holder_bytes > 0:
         text += f" ({_origin(failure.holder_bytes / failure.used_bytes, failure.holder, places)})"
     text += f" and the device had {format_bytes(failure.device_free_bytes)} left"
     if failure.unused_bytes >= failure.requested_bytes > 0:
         return (
-            f"{text}. {format_bytes(failure.unused_bytes)} more were held but not in use, in pieces that are "
+            f"{text}. {format_bytes(failure.unused_bytes)} more was held but not in use, in pieces that are "
             f"too small or of another pool: {_EXPANDABLE} reduces fragmentation."
         )
     return f"{text}. Use {_LESS}."

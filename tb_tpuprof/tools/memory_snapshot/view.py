@@ -248,22 +248,24 @@ def _verdict(heap: Heap, totals: Totals, all_bytes: int, changes: Growth | None)
     if not all_bytes:
         return Verdict(level, "No memory was in use when the snapshot was saved.", "", details)
     blocks = _blocks(int(heap.n_blocks.sum()))
-    text = f"{format_bytes(all_bytes)} is in use, in {blocks}"
+    text = f"{format_bytes(all_bytes)} was in use in {blocks} when the snapshot was saved"
     named = np.flatnonzero(totals.frame >= 0)
     if len(named):
         most = int(named[0])
         place = frame_text(heap.stacks, int(totals.frame[most]))
         share = format_fraction(int(totals.size_bytes[most]) / all_bytes)
         return Verdict(level, f"{text}: {share} of it was allocated at `{place}`.", "", details)
-    return Verdict(level, f"{text}; the snapshot does not record who allocated it.", "", details)
+    return Verdict(level, f"{text}; it does not record who allocated it.", "", details)
 
 
 def _growth_sentence(changes: Growth) -> str:
     difference = int(changes.after_bytes.sum() - changes.before_bytes.sum())
     if not len(changes.place):
         return "Nothing has changed since the other snapshot: each place has the same memory in use."
-    verb = "grew" if difference >= 0 else "shrank"
+    verb = "grew" if difference > 0 else "shrank"
     text = f"Memory in use {verb} by {format_bytes(abs(difference))} since the other snapshot"
+    if not difference:
+        text = "As much memory was in use as in the other snapshot"
     most = int(changes.after_bytes[0] - changes.before_bytes[0])
     return f"{text}; `{changes.place[0]}` grew most, by {format_bytes(most)}." if most > 0 else f"{text}."
 
@@ -275,8 +277,8 @@ def _held_details(heap: Heap) -> tuple[str, ...]:
         free = pool.reserved_bytes - pool.used_bytes
         if free >= _LARGE_BYTES and free > _MOSTLY_FREE * pool.reserved_bytes:
             details.append(
-                f"{pool.device}: {format_bytes(free)} of the {format_bytes(pool.reserved_bytes)} held is "
-                f"not in use; the largest free block has {format_bytes(pool.largest_free_bytes)}. "
+                f"{pool.device}: {format_bytes(free)} of the {format_bytes(pool.reserved_bytes)} held "
+                f"was not in use; the largest free block had {format_bytes(pool.largest_free_bytes)}. "
                 "`torch.cuda.empty_cache()` returns unused segments; expandable segments "
                 "(`PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`) reduce fragmentation."
             )

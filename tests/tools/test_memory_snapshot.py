@@ -80,6 +80,7 @@ def test_tables_of_jax(jax: Path) -> None:
         5000,
         5000 / 6000,
         1,
+        LOADED,
         f"{LOADED} < main /app/train.py:80",
     )
     assert "pools" not in payload.tables
@@ -165,7 +166,10 @@ def test_comparisons_with_earlier_snapshots_are_offered(tmp_path: Path) -> None:
         return [(step.text, step.params.get("before", "")) for step in verdict.next]
 
     since = "See what has grown since the snapshot "
-    assert offered("c") == []
+    assert offered("c") == [("See what has grown from it to the snapshot `d`", "c")]
+    first = shown(tmp_path, "c").verdict
+    assert first is not None
+    assert first.next[0].params["hosts"] == "d"
     assert offered("a") == [(f"{since}`c`", "c")]
     assert offered("d") == [(f"{since}`b`", "b"), (f"{since}`e`", "e"), (f"{since}`a`", "a")]
     os.utime(tmp_path / "c.pprof", ns=(0, 2 * 10**9))  # when a was saved

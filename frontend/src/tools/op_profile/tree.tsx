@@ -22,7 +22,7 @@ export interface TreeProps {
 }
 
 const INDENT_PX = 16;
-const BAR_PX = 136;
+const BAR_PX = 116;
 /** Up to this many rows all are drawn and the page scrolls, not the tree. */
 const ROWS_IN_FULL = 40;
 const MOST_HEIGHT = `min(72vh, ${26 * ROW_PX}px)`;
@@ -183,7 +183,7 @@ export function Tree(props: TreeProps): VNode {
   const { rows, view, chosen, hasPeaks, hasOnChip, hasWasted, onToggle, onChoose, onSort } = props;
   const columns: { name: SortName; title: string; tip: string; widthPx?: number }[] = [
     { name: 'name', title: 'Name', tip: 'Program, category or operation' },
-    { name: 'time', title: 'Time', tip: 'Self time of all operations below', widthPx: 88 },
+    { name: 'time', title: 'Time', tip: 'Self time of all operations below', widthPx: 80 },
     { name: 'time', title: 'Share', tip: 'Share of the whole', widthPx: BAR_PX },
     ...(hasWasted
       ? [
@@ -191,7 +191,7 @@ export function Tree(props: TreeProps): VNode {
             name: 'wasted' as const,
             title: 'Wasted',
             tip: 'Time × (1 − utilization of the limiting resource)',
-            widthPx: 88,
+            widthPx: 80,
           },
         ]
       : []),
@@ -218,7 +218,7 @@ export function Tree(props: TreeProps): VNode {
         ]
       : []),
     { name: 'occurrences', title: 'Occurrences', tip: 'On all devices and hosts', widthPx: 100 },
-    { name: 'avg', title: 'Average', tip: 'Self time per occurrence', widthPx: 88 },
+    { name: 'avg', title: 'Average', tip: 'Self time per occurrence', widthPx: 80 },
   ];
   const sortState = (name: SortName): 'ascending' | 'descending' | 'none' =>
     view.sort !== name ? 'none' : view.ascending ? 'ascending' : 'descending';

@@ -92,6 +92,7 @@ def test_numbers_and_sentences_of_jax(jax: Path) -> None:
     values = {name: scalar.value for name, scalar in payload.scalars.items()}
     assert values == {"used_bytes": 6000, "n_blocks": 10, "n_places": 2, "unattributed_bytes": 300}
     assert payload.tiles == ("used_bytes", "n_blocks", "n_places", "unattributed_bytes")
+    assert payload.scalars["used_bytes"].note == "when saved, on all devices"
     assert payload.verdict is not None
     assert payload.verdict.level == "unknown"
     assert payload.verdict.text == (
@@ -106,6 +107,7 @@ def test_everything_attributed_has_no_notice(tmp_path: Path) -> None:
     snapshot(tmp_path, "a", Sample((STEP, MAIN), 1, 64))
     payload = shown(tmp_path)
     assert not payload.diagnostics
+    assert payload.scalars["used_bytes"].note == "when saved"
     assert "unattributed_bytes" not in payload.tiles
     assert payload.verdict is not None
     assert payload.verdict.text == (
@@ -199,6 +201,8 @@ def test_pytorch_s_pools(tmp_path: Path) -> None:
         "rounding_bytes": 37,
     }
     assert payload.scalars["free_bytes"].note == "56.2% of it"
+    notes = [payload.scalars[name].note for name in ("used_bytes", "reserved_bytes")]
+    assert notes == ["when saved, on all devices", "when saved, on all devices, by PyTorch's allocator"]
     assert rows(payload, "places") == [(LOADED, 2048, 2048 / 3584, 1), (PLACE, 1536, 1536 / 3584, 2)]
     assert payload.verdict is not None
     assert (payload.verdict.level, payload.verdict.details) == ("unknown", ())

@@ -39,7 +39,9 @@ _LESS = "a smaller batch, activation checkpointing (`torch.utils.checkpoint`), o
 
 @dataclass(frozen=True)
 class History:
-    """The history that the page shows: tables and numbers by name, what failed, what grows, sentences, notices."""
+    """The history that the page shows: tables and numbers by name, what failed, what leaks, sentences and
+    notices.
+    """
 
     tables: dict[str, Table]
     numbers: dict[str, Number | float | None]

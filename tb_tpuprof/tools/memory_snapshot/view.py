@@ -56,7 +56,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     by_place, all_bytes = places(heap), int(heap.size_bytes.sum())
     shown: dict[str, Table] = {}
     numbers: dict[str, Number | float | None] = {
-        "used_bytes": Number(all_bytes, _WHEN_SAVED if len(heap.devices) < 2 else _ON_ALL),
+        "used_bytes": Number(all_bytes, _WHEN_SAVED if sum(map(bool, heap.devices)) < 2 else _ON_ALL),
         "n_blocks": int(heap.n_blocks.sum()),
         "n_places": int((by_place.frame >= 0).sum()),
         "unattributed_bytes": int(by_place.size_bytes[by_place.frame < 0].sum()),

@@ -141,8 +141,8 @@ def test_a_planted_leak_is_told_per_step_with_what_leaks(tmp_path: Path) -> None
         "Possible leak: what stays in use in `GPU_0_bfc` rises by 64.0 KiB per step over the last 14 steps; "
         "at this rate the memory is full after"
     )
-    assert payload.verdict.details[0].startswith("`GPU_0_bfc` peaks at ")
-    assert "`cache/Append`: 896 KiB in 14 allocations" in payload.verdict.details[1]
+    assert "`cache/Append`: 896 KiB in 14 allocations" in payload.verdict.details[0]
+    assert payload.verdict.details[1].startswith("`GPU_0_bfc` peaks at ")
     assert table(payload, "memories")["floor_rise_bytes"] == [64 * KIB]
     floor = table(payload, "floor")
     assert floor["is_warm_up"] == [True] * 4 + [False] * 14  # the first and the last of 20 steps are left out

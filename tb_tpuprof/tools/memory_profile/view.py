@@ -197,7 +197,7 @@ def _verdict(chosen: Memory, memories: list[Memory]) -> Verdict:
         else ""
     )
     text = f"`{name}` peaks at {used}{of_capacity}, {format_time(peak.start_ps)} after the trace's start."
-    details = [text, *_leak_sources(chosen)] if chosen.floor.rise_bytes_per_step > 0 else []
+    details = [*_leak_sources(chosen), text] if chosen.floor.rise_bytes_per_step > 0 else []
     if details:
         text = leak_text(chosen, name)
     leaking = [memory for memory in memories if memory is not chosen and memory.floor.rise_bytes_per_step > 0]

@@ -23,7 +23,7 @@ export interface TreeProps {
 }
 
 const INDENT_PX = 16;
-const BAR_PX = 116;
+const BAR_PX = 122;
 /** Up to this many rows all are drawn and the page scrolls, not the tree. */
 const ROWS_IN_FULL = 40;
 /** Beside the card of an operation there may be room only for times: the card has the rest. */

@@ -16,15 +16,18 @@ export function TableSection({
   setParams,
   end,
   hidden = [],
+  always = [],
 }: {
   name: string;
   table: PayloadTable;
   end?: VNode | undefined;
   /** Columns hidden at first, besides those that say nothing. */
   hidden?: readonly string[];
+  /** Columns shown although every row says the same. */
+  always?: readonly string[];
 } & Pick<ToolProps, 'params' | 'setParams'>): VNode {
   const data = useMemo(() => tableData(table), [table]);
-  const [view, setView] = useTableView(name, { params, setParams }, data, { hidden });
+  const [view, setView] = useTableView(name, { params, setParams }, data, { hidden, always });
   return (
     <Section title={table.title} note={table.note || plural(table.n_rows, 'row')} end={end}>
       {table.n_rows > 0 && (

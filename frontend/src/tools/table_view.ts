@@ -7,6 +7,8 @@ import { idleColumns, type ToolProps } from './tool';
 export interface FirstView {
   /** Columns that are hidden until they are chosen; besides them, those that say nothing here. */
   hidden?: readonly string[];
+  /** Columns shown although every row says the same. */
+  always?: readonly string[];
   sort?: TableView['sort'];
 }
 
@@ -15,12 +17,12 @@ export function useTableView(
   name: string,
   { params, setParams }: Pick<ToolProps, 'params' | 'setParams'>,
   data: TableData,
-  { hidden = [], sort = PLAIN_VIEW.sort }: FirstView = {},
+  { hidden = [], always = [], sort = PLAIN_VIEW.sort }: FirstView = {},
 ): [TableView, (next: TableView, how: 'push' | 'replace') => void] {
-  const initial = useMemo(
-    () => ({ ...PLAIN_VIEW, sort, hidden: new Set([...hidden, ...idleColumns(data)]) }),
-    [data],
-  );
+  const initial = useMemo(() => {
+    const idle = idleColumns(data).filter((column) => !always.includes(column));
+    return { ...PLAIN_VIEW, sort, hidden: new Set([...hidden, ...idle]) };
+  }, [data]);
   const view = useMemo(() => parseView(paramsOf(name, params), initial), [params, initial, name]);
   return [view, (next, how) => setParams(changeOf(name, viewChange(view, next, initial)), how)];
 }

@@ -279,7 +279,7 @@ def hosts_table(total: Summary) -> Table:
             "bytes_per_s": sent / (span / cores) * 1e12,
             "worst": known_texts(worst),
         },
-        "means per core, over the whole capture",
+        "stalls are means per core; transfers, sent and rate are of all cores of the host",
     )
 
 

@@ -17,12 +17,15 @@ export function TableSection({
   setParams,
   end,
   hidden = [],
+  isTitled = true,
 }: {
   name: string;
   table: PayloadTable;
   end?: VNode | undefined;
   /** Columns hidden at first, besides those that say nothing. */
   hidden?: readonly string[];
+  /** Whether it has its title: not where a chart of it is right above, under the same title. */
+  isTitled?: boolean;
 } & Pick<ToolProps, 'params' | 'setParams'>): VNode {
   const data = useMemo(() => tableData(table), [table]);
   const initial = useMemo(
@@ -30,18 +33,20 @@ export function TableSection({
     [data],
   );
   const view = useMemo(() => parseView(paramsOf(name, params), initial), [params, initial]);
+  const rows = table.n_rows > 0 && (
+    <Table
+      data={data}
+      view={view}
+      label={table.title}
+      hasToolbar={table.n_rows > 10}
+      onView={(next, how) => setParams(changeOf(name, viewChange(view, next, initial)), how)}
+      barToken="--c-compute"
+    />
+  );
+  if (!isTitled) return <>{rows}</>;
   return (
     <Section title={table.title} note={table.note || plural(table.n_rows, 'row')} end={end}>
-      {table.n_rows > 0 && (
-        <Table
-          data={data}
-          view={view}
-          label={table.title}
-          hasToolbar={table.n_rows > 10}
-          onView={(next, how) => setParams(changeOf(name, viewChange(view, next, initial)), how)}
-          barToken="--c-compute"
-        />
-      )}
+      {rows}
     </Section>
   );
 }

@@ -12,7 +12,7 @@ from tb_tpuprof.analysis.inference.record import HostInference
 from tb_tpuprof.analysis.inference.work import Part
 from tb_tpuprof.tools.payload import NextStep, Verdict
 from tb_tpuprof.tools.requests import counted, unit_word
-from tb_tpuprof.units import format_fraction, format_time
+from tb_tpuprof.units import format_fraction, format_time, three_digits
 
 _COLORS = {"queue": "input", "host": "host", "transfer": "output", "device": "compute", "wait": "wait"}
 _WORDS = {
@@ -54,6 +54,11 @@ def limit_sentence(found: HostInference) -> str:
     """What limits these requests, empty if there are too few or no single part does."""
     found_limits = limits(found)
     return "" if found_limits.limit in ("mixed", "unknown") else _text(found, found_limits)
+
+
+def limit_level(found: HostInference) -> Literal["good", "warn", "unknown"]:
+    """How the page of requests rates what limits them."""
+    return _level(limits(found))
 
 
 def _level(found_limits: Limits) -> Literal["good", "warn", "unknown"]:
@@ -129,15 +134,13 @@ _LISTED = {
 
 
 def _device_sentence(found: HostInference) -> str:
+    """How busy the device is, and whether more requests would fit: unknown of an engine's passes."""
     if not found.span_ps:
         return ""
     busy = found.busy_ps / found.span_ps
     who = "Operations of the model run" if found.device_kind == "CPU" else f"The {found.device_kind} works"
-    idle = (
-        " There is room for more requests."
-        if busy < _IDLE and len(found) >= FEWEST and found.device_kind != "CPU"
-        else ""
-    )
+    is_told = len(found) >= FEWEST and found.unit == "request" and found.device_kind != "CPU"
+    idle = " There is room for more requests." if is_told and busy < _IDLE else ""
     return (
         f"{who} in {format_fraction(busy)} of the {format_time(found.span_ps)} from the first {found.unit} "
         f"to the last.{idle}"
@@ -166,7 +169,7 @@ def _tail_sentence(found: HostInference) -> str:
         return ""
     times = last.latency_ps / median.latency_ps
     return (
-        f"p99 is {times:.1f} times p50: {format_time(last.latency_ps)} versus "
+        f"p99 is {three_digits(times)} times p50: {format_time(last.latency_ps)} versus "
         f"{format_time(median.latency_ps)}."
     )
 

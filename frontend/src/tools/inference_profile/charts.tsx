@@ -45,6 +45,11 @@ export function Sizes({ drawing }: { drawing: SizesDrawing }): VNode {
   return (
     <div>
       <div class="sizes-chart" role="img" aria-label={label}>
+        {drawing.counts.map(({ text, place }) => (
+          <div key={text} class="count-tick" style={{ bottom: `calc(${place} * var(--bars))` }}>
+            <span>{text}</span>
+          </div>
+        ))}
         {drawing.bars.map(({ size, examples, padding, tip }) => (
           <div key={size} class="size" data-tip={tip}>
             <div class="column">
@@ -57,14 +62,18 @@ export function Sizes({ drawing }: { drawing: SizesDrawing }): VNode {
       </div>
       <p class="part-legend">
         <span>
-          <i class="dot" style={{ background: 'var(--c-compute)' }} /> Examples
+          <i class="dot" style={{ background: 'var(--c-compute)' }} /> {drawing.unit}
         </span>
         {drawing.hasPadding && (
           <span>
             <i class="dot" style={{ background: 'var(--c-idle)' }} /> Padding
           </span>
         )}
-        {drawing.nMore > 0 && <span class="muted">and {drawing.nMore} sizes with fewer examples</span>}
+        {drawing.nMore > 0 && (
+          <span class="muted">
+            and {drawing.nMore} sizes with fewer {drawing.unit.toLowerCase()}
+          </span>
+        )}
       </p>
     </div>
   );

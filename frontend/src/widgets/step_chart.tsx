@@ -5,7 +5,7 @@
 import type { EChartsCoreOption } from 'echarts/core';
 import type { ComponentChildren, VNode } from 'preact';
 import { useState } from 'preact/hooks';
-import { exactText, format, scaleFor, UNKNOWN } from '../base/units';
+import { exactText, format, plural, scaleFor, UNKNOWN } from '../base/units';
 import { axisStyle, baseOption, Chart, tipElement, type Colors } from './chart';
 import { parseZoom, stepAxis, zoomText } from './step_axis';
 import { Legend, Section, StackBar } from './summary';
@@ -62,7 +62,10 @@ interface TipParams {
   dataIndex: number;
 }
 
-function tip({ names, series, share, choice }: Drawn, color: Colors): (params: TipParams[]) => HTMLElement {
+function tip(
+  { names, series, share, choice, axisName }: Drawn,
+  color: Colors,
+): (params: TipParams[]) => HTMLElement {
   return (params) => {
     const index = params[0]?.dataIndex ?? 0;
     const total = series.reduce((sum, { values }) => sum + (values[index] ?? 0), 0);
@@ -88,7 +91,7 @@ function tip({ names, series, share, choice }: Drawn, color: Colors): (params: T
     if (share?.who)
       lines.push({ color: 'transparent', name: share.who.title, value: share.who.names[index] ?? UNKNOWN });
     return tipElement(
-      `${/^\d/.test(names[index] ?? '') ? 'Step ' : ''}${names[index] ?? ''} · ${format(total, 'ps')} (${exactText(total, 'ps')})`,
+      `${axisName === undefined && /^\d/.test(names[index] ?? '') ? 'Step ' : ''}${names[index] ?? ''} · ${format(total, 'ps')} (${exactText(total, 'ps')})`,
       lines,
       choice && choice.row !== index ? choice.hint : '',
     );
@@ -233,12 +236,13 @@ function heightOf(nSteps: number, hasShare: boolean): number {
 }
 
 /** Text alternative of the chart. */
-function labelOf(title: string, { names, series, share }: Drawn): string {
+function labelOf(title: string, { names, series, share, axisName }: Drawn): string {
   const parts = series.map(
     (one) =>
       `${one.title} ${format(one.values.reduce<number>((sum, value) => sum + (value ?? 0), 0) / (names.length || 1), 'ps')}`,
   );
-  return `${title}: ${names.length} steps; on average ${parts.join(', ')}${share ? `; below it, ${share.title.toLowerCase()} of each step` : ''}`;
+  const bars = plural(names.length, axisName === undefined ? 'step' : 'bar');
+  return `${title}: ${bars}; on average ${parts.join(', ')}${share ? `; below it, ${share.title.toLowerCase()} of each step` : ''}`;
 }
 
 /** A single step is one bar: lying, with its parts and their shares named below it. */

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import ROUND_HALF_UP, Decimal
 
 PS_PER_NS = 1_000
 PS_PER_US = 1_000_000
@@ -17,13 +18,19 @@ _DECIMAL = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""
 
 
 def three_digits(value: float) -> str:
-    """A number with three significant digits and no exponent: 1234.5 → 1,234; 12.345 → 12.3; 2 → 2.00;
-    0.012345 → 0.0123.
+    """A number with three significant digits and no exponent: 1234.5 → 1,235; 12.345 → 12.3; 2 → 2.00;
+    0.012345 → 0.0123. A half is rounded away from zero, as JavaScript does on the pages.
     """
     if value == 0:
         return "0"
-    rounded = round(value, _decimals(value))  # 9.996 becomes 10, which has one decimal less
-    return f"{rounded:,.{_decimals(rounded)}f}"
+    rounded = _rounded(value, _decimals(value))  # 9.996 becomes 10, which has one decimal less
+    return f"{rounded:,.{_decimals(float(rounded))}f}"
+
+
+def _rounded(value: float, decimals: int) -> Decimal:
+    if not math.isfinite(value):
+        return Decimal(value)
+    return Decimal(value).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP)
 
 
 def _decimals(value: float) -> int:
@@ -32,8 +39,10 @@ def _decimals(value: float) -> int:
 
 def format_time(value_ps: float) -> str:
     """Picoseconds as a scaled time: 12_400_000_000 → 12.4 ms; minutes from two minutes on, hours from two
-    hours on.
+    hours on; nothing is 0 s.
     """
+    if value_ps == 0:
+        return "0 s"
     for threshold, factor, unit in _LONG_TIMES:
         if abs(value_ps) >= threshold * 0.9995:
             return f"{three_digits(value_ps / factor)} {unit}"

@@ -19,7 +19,9 @@ from tb_tpuprof.units import (
 @pytest.mark.parametrize(
     ("value_ps", "text"),
     [
-        (0, "0 ps"),
+        (0, "0 s"),
+        (102_500_000, "103 µs"),
+        (-102_500_000, "-103 µs"),
         (12_400_000_000, "12.4 ms"),
         (999 * PS_PER_MS, "999 ms"),
         (77.8 * PS_PER_S, "77.8 s"),
@@ -40,7 +42,10 @@ def test_a_time_is_told_in_the_unit_that_reads_best(value_ps: float, text: str) 
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (1234.5, "1,234"),
+        (1234.5, "1,235"),
+        (102.5, "103"),
+        (1.125, "1.13"),
+        (99.95, "100"),
         (12.345, "12.3"),
         (2, "2.00"),
         (9.996, "10.0"),

@@ -181,7 +181,7 @@ def test_the_verdict_says_what_hiding_saves_at_most(page: Payload) -> None:
             "else meanwhile."
         ),
         "On 1 of 4 cores, data moves for longer than the compute that could hide it.",
-        "Of the 260 µs, 102 µs is waiting, mostly for `h1 TPU:1`, which hiding does not remove.",
+        "Of the 260 µs, 103 µs is waiting, mostly for `h1 TPU:1`, which hiding does not remove.",
     )
     shown = {"hosts": "h0", "start_ps": str(3000 * US), "end_ps": str(4000 * US)}  # the step that is drawn
     assert [(step.tool, step.params) for step in answer.next] == [("trace_viewer", shown), ("pod_viewer", {})]

@@ -397,6 +397,24 @@ def test_idle_devices_have_room_for_more_requests(busy: int, says: bool) -> None
     assert ("There is room for more requests" in verdict.details[0]) is says
 
 
+def test_passes_of_an_idle_engine_say_nothing_of_more_requests() -> None:
+    """An engine works on its passes one after the other: what it could serve is unknown."""
+    names = [f"execute_context_0(0)_generation_{1 + i % 3}({1 + i % 3})" for i in range(20)]
+    host = [event(name, 200 * i, 100) for i, name in enumerate(names)]
+    modules = [event("jit_d(2)", 200 * i + 10, 80) for i in range(20)]
+    trace = build(
+        [DrawnPlane("/host:CPU", {"main": host}), DrawnPlane("/device:TPU:0", {"XLA Modules": modules})]
+    )
+    payload = TOOL.run(session_of(trace), None, {})
+    assert payload.verdict is not None
+    assert payload.verdict.details[0].startswith("The TPU works in 41.0% of the 3.90 ms from the first pass")
+    assert "room" not in payload.verdict.details[0]
+    titles = {column.name: column.title for column in payload.tables["requests"].columns}
+    assert titles["request"] == "Pass"
+    sizes = {column.name: column.title for column in payload.tables["sizes"].columns}
+    assert (sizes["n"], sizes["examples"]) == ("Passes", "Sequences")
+
+
 @pytest.mark.parametrize(("slow", "says"), [(199, False), (200, True)])
 def test_a_long_tail_is_said(slow: int, says: bool) -> None:
     host = [event("predict", 1000 * i, slow if i > 97 else 100) for i in range(100)]

@@ -76,7 +76,7 @@ def test_limits_by_phase() -> None:
     assert rows["hbm_fraction"][2] == pytest.approx(0.8)
     assert payload.verdict is not None
     assert (
-        "While the TPU works, prefill: limited by FLOP rate (50.0% of peak; HBM bandwidth 16.2%); decode: "
+        "While the TPU works, prefill: limited by FLOP rate (50.0% of peak; HBM bandwidth 16.3%); decode: "
         "limited by HBM bandwidth (80.0% of peak; FLOP rate 1.67%); mixed: unknown."
         in payload.verdict.details
     )

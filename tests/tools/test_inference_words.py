@@ -79,6 +79,16 @@ def test_a_batch_may_be_all_padding() -> None:
     assert np.isnan(by_number[2])
 
 
+def test_the_average_efficiency_is_of_all_slots() -> None:
+    """As the page's padding: 2 + 3 + 9 of 8 + 4 + 16 slots, not the mean of 1/4, 3/4 and 9/16."""
+    found = host_inference(server())
+    batches = found.batches.take(np.array([0, 1, 1]))
+    batches = replace(batches, size=np.array([2, 3, 9]), padded_size=np.array([8, 4, 16]))
+    shown = replace(found, batches=batches)
+    average = values(batch_tables(shown)["batch_percentiles"], "efficiency")[0]
+    assert average == pytest.approx(14 / 28)
+
+
 def test_small_parts_of_mixed_requests_are_not_named() -> None:
     calls = {"k": (62, 33), "MemcpyHToD": (58, 4), "encode": (1, 30), "cudaStreamSynchronize": (31, 67)}
     verdict = TOOL.run(session_of(loop(20, 100, calls)), None, {}).verdict

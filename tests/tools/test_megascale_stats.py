@@ -14,6 +14,7 @@ from tb_tpuprof.analysis.dcn.transfers import dcn_host as transfers_of
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.session import Session
+from tb_tpuprof.tools import get_tool
 from tb_tpuprof.tools.megascale_stats.tables import hosts_table, slices_table
 from tb_tpuprof.tools.megascale_stats.view import TOOL
 from tb_tpuprof.tools.payload import Payload
@@ -52,6 +53,26 @@ def test_slack_is_the_time_without_any_transfer_s_operations(session: Session) -
     assert gather["count"] == 1
     assert reduce["observed_ps"] == (340 + 300) * US / 2
     assert gather["observed_ps"] == 190 * US
+
+
+def test_other_pages_lead_to_the_transfers(session: Session) -> None:
+    """The overview links to them; the page of communication within a slice does not say that nothing moves."""
+    verdict = get_tool("overview_page").run(session, None, {}).verdict
+    assert verdict is not None
+    assert [step.tool for step in verdict.next].count("megascale_stats") == 1
+    communication = get_tool("communication")
+    lacking = communication.availability(session)
+    assert (lacking.short, "between slices" in lacking.reason) == ("only DCN", True)
+    with pytest.raises(ToolUnavailable, match="only between slices") as caught:
+        communication.run(session, None, {})
+    assert "Megascale stats" in caught.value.remedy
+
+
+def test_a_job_on_one_slice_has_no_link_to_transfers_between_slices(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", {"h": tpu_xspace(TpuJob())})
+    verdict = get_tool("overview_page").run(Session(str(run), cache=False), None, {}).verdict
+    assert verdict is not None
+    assert "megascale_stats" not in [step.tool for step in verdict.next]
 
 
 def test_stall_is_split_by_operation(session: Session) -> None:

@@ -278,7 +278,7 @@ def test_too_few_steps_say_how_uneven_the_work_is(busy_ms: tuple[int, ...], text
         (2000 * DAY_NS, "2,000 days later"),
         (90 * 10**9, "90.0 s later"),
         (-5 * 10**9, "5.00 s earlier"),
-        (0, "0 ps later"),
+        (0, "0 s later"),
     ],
 )
 def test_hosts_of_other_times(gap_ns: int, text: str) -> None:

@@ -9,9 +9,11 @@ import pytest
 
 from tb_tpuprof.analysis.inference.record import host_inference
 from tb_tpuprof.analysis.inference.work import Part
-from tb_tpuprof.tools.inference_profile.sentences import limit_sentence
+from tb_tpuprof.tools import get_tool
+from tb_tpuprof.tools.inference_profile.sentences import limit_level, limit_sentence
 from tb_tpuprof.tools.requests import latency_sentence
 from tests.builders import DrawnEvent, DrawnPlane, build
+from tests.tools.drawn_session import session_of
 
 US = 10**6
 
@@ -65,3 +67,35 @@ def test_a_limit_takes_two_fifths_of_the_time(host: int, queue: int, device: int
     sentence = limit_sentence(replace(found, part_ps=part_ps, device_kind="TPU"))
     assert sentence.startswith(start)
     assert bool(sentence) == bool(start)
+
+
+@pytest.mark.parametrize(
+    ("host", "queue", "device", "level"),
+    [(40, 35, 25, "warn"), (25, 30, 45, "good"), (34, 33, 33, "unknown")],
+)
+def test_the_overview_rates_a_server_as_the_page_of_requests(
+    host: int, queue: int, device: int, level: str
+) -> None:
+    """A model server of 30 requests of 100 µs: its overview has their number and both percentiles."""
+    events: list[DrawnEvent] = []
+    modules: list[DrawnEvent] = []
+    for i in range(30):
+        at = i * 1000 * US
+        events.append(DrawnEvent("BatchingSessionRun", at, 100 * US, {"model_id": "m:1"}))
+        modules.append(DrawnEvent("jit_f(1)", at + (host + queue) * US, device * US, {}))
+    trace = build(
+        [DrawnPlane("/host:CPU", {"caller": events}), DrawnPlane("/device:TPU:0", {"XLA Modules": modules})]
+    )
+    found = host_inference(trace)
+    shared = found.part_ps * 0
+    for part, time in ((Part.HOST_BEFORE, host), (Part.QUEUE, queue), (Part.DEVICE, device)):
+        shared[:, part] = time * US
+    assert limit_level(replace(found, part_ps=shared)) == level
+    payload = get_tool("overview_page").run(session_of(trace), None, {})
+    requests = get_tool("inference_profile").run(session_of(trace), None, {})
+    assert payload.verdict is not None
+    assert requests.verdict is not None
+    assert payload.verdict.level == requests.verdict.level
+    assert payload.tiles[:2] == ("n_requests", "latency_p50_ps")
+    assert payload.scalars["n_requests"].value == 30
+    assert {one.severity for one in payload.diagnostics if "no step time" in one.message} == {"info"}

@@ -272,6 +272,12 @@ def test_a_run_of_pages_is_listed_and_other_tools_say_why_not(tmp_path: Path) ->
     with pytest.raises(ToolUnavailable, match="pages that an older profiler saved") as caught:
         get_tool("overview_page").run(session, None, {})
     assert "Saved pages" in caught.value.remedy
+    for name in ("graph_viewer", "memory_viewer"):
+        lacking = get_tool(name).availability(session)
+        assert "only pages that an older profiler saved" in lacking.reason
+        with pytest.raises(ToolUnavailable, match=re.escape(lacking.reason)) as caught:
+            get_tool(name).run(session, None, {})
+        assert caught.value.remedy == lacking.remedy
     placed(folder, "w.xplane.pb", small_xspace())
     (run,) = find_runs(str(tmp_path))
     assert (run.state, [file.host for file in run.files]) == ("ok", ["w"])

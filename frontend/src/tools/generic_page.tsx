@@ -14,44 +14,43 @@ import type { ToolProps } from './tool';
 
 type LinkProps = Pick<ToolProps, 'params' | 'setParams'>;
 
-/** A click on a slice filters the table by its name. */
-function Chart({
+/** A table with its chart, if it declares one. A click on a slice filters the table by its name. */
+function ChartedTable({
   name,
   table,
   params,
   setParams,
-}: { name: string; table: PayloadTable } & LinkProps): VNode | null {
+}: { name: string; table: PayloadTable } & LinkProps): VNode {
   const donut = useMemo(() => (table.chart === 'donut' ? donutOfTable(name, table) : null), [table]);
   const steps = useMemo(() => (table.chart === 'steps' ? seriesOfTable(table) : null), [table]);
   const key = table.columns.find(({ kind }) => kind === 'text')?.name ?? '';
-  if (donut)
-    return (
-      <Donut donut={donut} onPick={(slice) => setParams({ [`${name}.f.${key}`]: `=${slice}` }, 'push')} />
-    );
-  if (!steps) return null;
   const zoom = `${name}.zoom`;
   return (
-    <StepChart
-      title={table.title}
-      note={table.note || plural(table.n_rows, 'row')}
-      names={steps.names}
-      series={steps.series}
-      zoom={params[zoom]}
-      onZoom={(window) => setParams({ [zoom]: window }, 'replace')}
-    />
+    <div class="tool-page">
+      {donut && (
+        <Donut donut={donut} onPick={(slice) => setParams({ [`${name}.f.${key}`]: `=${slice}` }, 'push')} />
+      )}
+      {steps && (
+        <StepChart
+          title={table.title}
+          note={table.note || plural(table.n_rows, 'row')}
+          names={steps.names}
+          series={steps.series}
+          zoom={params[zoom]}
+          onZoom={(window) => setParams({ [zoom]: window }, 'replace')}
+        />
+      )}
+      <TableSection name={name} table={table} isTitled={!donut && !steps} {...{ params, setParams }} />
+    </div>
   );
 }
 
 export function GenericView({ payload, params, setParams }: { payload: Payload } & LinkProps): VNode {
-  const link = { params, setParams };
   return (
     <>
       <Tiles tiles={readTiles(payload)} />
       {Object.entries(payload.tables).map(([name, table]) => (
-        <div key={name} class="tool-page">
-          <Chart name={name} table={table} {...link} />
-          <TableSection name={name} table={table} {...link} />
-        </div>
+        <ChartedTable key={name} name={name} table={table} {...{ params, setParams }} />
       ))}
     </>
   );

@@ -17,6 +17,7 @@ export function TableSection({
   end,
   hidden = [],
   always = [],
+  isTitled = true,
 }: {
   name: string;
   table: PayloadTable;
@@ -25,21 +26,25 @@ export function TableSection({
   hidden?: readonly string[];
   /** Columns shown although every row says the same. */
   always?: readonly string[];
+  /** Whether it has its title: not where a chart of it is right above, under the same title. */
+  isTitled?: boolean;
 } & Pick<ToolProps, 'params' | 'setParams'>): VNode {
   const data = useMemo(() => tableData(table), [table]);
   const [view, setView] = useTableView(name, { params, setParams }, data, { hidden, always });
+  const rows = table.n_rows > 0 && (
+    <Table
+      data={data}
+      view={view}
+      label={table.title}
+      hasToolbar={table.n_rows > 10}
+      onView={setView}
+      barToken="--c-compute"
+    />
+  );
+  if (!isTitled) return <>{rows}</>;
   return (
     <Section title={table.title} note={table.note || plural(table.n_rows, 'row')} end={end}>
-      {table.n_rows > 0 && (
-        <Table
-          data={data}
-          view={view}
-          label={table.title}
-          hasToolbar={table.n_rows > 10}
-          onView={setView}
-          barToken="--c-compute"
-        />
-      )}
+      {rows}
     </Section>
   );
 }

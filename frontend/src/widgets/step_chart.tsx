@@ -62,7 +62,10 @@ interface TipParams {
   dataIndex: number;
 }
 
-function tip({ names, series, share, choice }: Drawn, color: Colors): (params: TipParams[]) => HTMLElement {
+function tip(
+  { names, series, share, choice, axisName }: Drawn,
+  color: Colors,
+): (params: TipParams[]) => HTMLElement {
   return (params) => {
     const index = params[0]?.dataIndex ?? 0;
     const total = series.reduce((sum, { values }) => sum + (values[index] ?? 0), 0);
@@ -88,7 +91,7 @@ function tip({ names, series, share, choice }: Drawn, color: Colors): (params: T
     if (share?.who)
       lines.push({ color: 'transparent', name: share.who.title, value: share.who.names[index] ?? UNKNOWN });
     return tipElement(
-      `${/^\d/.test(names[index] ?? '') ? 'Step ' : ''}${names[index] ?? ''} · ${format(total, 'ps')} (${exactText(total, 'ps')})`,
+      `${axisName === undefined && /^\d/.test(names[index] ?? '') ? 'Step ' : ''}${names[index] ?? ''} · ${format(total, 'ps')} (${exactText(total, 'ps')})`,
       lines,
       choice && choice.row !== index ? choice.hint : '',
     );

@@ -45,7 +45,7 @@ OPS = TableSpec(
         text("op", "Operation", "Name of the instruction or event; PyTorch: kind and numbers within a step"),
         text("kind", "Kind", "Kind of operation, such as all-reduce or copy"),
         text("traffic", "Moves data", "Between devices, to or from the host's memory, or within the device"),
-        text("group", "Group", "The devices that take part together", unknown="a copy involves one device"),
+        text("group", "Group", "The devices that take part together", unknown=_ALONE),
         number(
             "size_bytes",
             "Size",
@@ -133,7 +133,12 @@ DEVICES = TableSpec(
         text("host", "Host", "The host that drives it"),
         number("device_row", "Row", "id", "Index of the device, for the parameter `device`"),
         number("step_ps", "Step time", "ps", "Mean duration of its steps"),
-        number("compute_ps", "Compute", "ps", "Mean time per step in which it computes"),
+        number(
+            "compute_ps",
+            "All compute",
+            "ps",
+            "Mean time per step in which it computes, also while data moves: hidden time is a part of it",
+        ),
         number("hidden_ps", "Hidden", "ps", f"{HIDDEN_TEXT}, mean per step"),
         number("exposed_ps", "Exposed", "ps", f"{EXPOSED_TEXT}, mean per step"),
         number("waiting_ps", "Waiting", "ps", "Part of the exposed time spent waiting for other devices"),

@@ -77,6 +77,10 @@ def ops_table(comm: Comm, hbm_bytes_per_s: float = 0.0) -> Table:
 
     exposed = numbers([one.exposed_ps for one in rows])
     per = "per capture" if is_whole(comm) else "per step"
+    unit = unit_word(comm)
+    base = (
+        f"times of the capture, mean per {unit}" if is_whole(comm) else f"times are means per step and {unit}"
+    )
     return declared.OPS.fill(
         {
             "op": [one.op.name for one in rows],
@@ -104,7 +108,7 @@ def ops_table(comm: Comm, hbm_bytes_per_s: float = 0.0) -> Table:
             "n_exposed": numbers([one.n_runs[2] for one in rows]),
             "remark": known_texts([_remark(one, rate) for one, (rate, _) in zip(rows, rates, strict=True)]),
         },
-        f"times are means {per} and {unit_word(comm)}",
+        base,
         titles={"n_per_step": f"Runs {per}"} | (_OF_CAPTURE if is_whole(comm) else {}),
     )
 
@@ -132,6 +136,8 @@ def group_text(collective: Collective | None, unit: str) -> str:
         return collective.op.process_group
     if len(collective.op.pairs):
         return counted(len(collective.op.pairs), "pair")
+    if collective.group_size < 2:
+        return ""  # the only participant that was captured
     n_groups, size = collective.n_groups, collective.group_size
     return f"all {size:,}" if n_groups == 1 else f"{n_groups:,} × {counted(size, unit)}"
 

@@ -10,6 +10,7 @@ from tb_tpuprof.analysis.comm.activity import Traffic
 from tb_tpuprof.analysis.comm.host import comm_devices, comm_host
 from tb_tpuprof.analysis.comm.join import Comm
 from tb_tpuprof.analysis.comm.picture import picture
+from tb_tpuprof.analysis.dcn.ops import transfers_between_slices
 from tb_tpuprof.analysis.device.hardware import hardware
 from tb_tpuprof.analysis.device.links import link_of
 from tb_tpuprof.analysis.steps.clocks import clock_marks
@@ -43,6 +44,8 @@ _REMEDY = (
     "A job on one device that keeps its data there has no communication. Otherwise, capture the devices that "
     "communicate, for at least one step."
 )
+_BETWEEN_SLICES = "the devices exchange data only between slices, over the data center network."
+_SLICES_PAGE = "The page Megascale stats shows these transfers and what they cost."
 _APART = "the hosts' steps do not overlap in time."
 
 
@@ -103,10 +106,11 @@ def _comm(session: Session, hosts: tuple[str, ...]) -> tuple[Comm, Clocks]:
     comm = joined_comm(session, parts, clocks)
     if not comm.has_traffic:
         is_apart = comm.pod.is_disjoint
+        lacking = _without_traffic(session)
         raise ToolUnavailable(
             TOOL.name,
-            _APART if is_apart else _REASON,
-            "Capture all hosts at the same time." if is_apart else _REMEDY,
+            _APART if is_apart else lacking.reason,
+            "Capture all hosts at the same time." if is_apart else lacking.remedy,
         )
     return comm, clocks
 
@@ -165,8 +169,11 @@ def _wait(comm: Comm) -> Number:
     waits = max((one.pod for one in comm.ops if one.pod), key=lambda one: one.wait_ps, default=None)
     if waits is None or waits.last_core < 0:
         return Number(comm.pod_wait_ps, "in collectives")
+    last = device_name(comm, waits.last_core)
+    if len(comm.step_names) < 2:
+        return Number(comm.pod_wait_ps, f"{last} arrives last")
     share = format_fraction(waits.last_fraction)
-    return Number(comm.pod_wait_ps, f"{device_name(comm, waits.last_core)} is last in {share} of the steps")
+    return Number(comm.pod_wait_ps, f"{last} is last in {share} of the steps")
 
 
 def _bus(comm: Comm) -> Number:
@@ -208,6 +215,12 @@ def available(session: Session) -> Availability:
         part = session.get(comm_host, host)
         if part.exposed_ps.any() or part.hidden_ps.any():
             return Availability()
+    return _without_traffic(session)
+
+
+def _without_traffic(session: Session) -> Availability:
+    if any(session.get(transfers_between_slices, host) for host in session.hosts[:_HOSTS_TO_CHECK]):
+        return Availability(_BETWEEN_SLICES, _SLICES_PAGE, "only DCN")
     return Availability(_REASON, _REMEDY, "no traffic")
 
 

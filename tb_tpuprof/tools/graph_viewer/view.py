@@ -31,7 +31,7 @@ from tb_tpuprof.tools.graph_viewer.tables import (
     source_text,
 )
 from tb_tpuprof.tools.payload import Diagnostic, NextStep, Payload, Subject, Verdict
-from tb_tpuprof.tools.program_choice import REASON, REMEDY, has_programs, program_named
+from tb_tpuprof.tools.program_choice import has_programs, program_named, without_programs
 from tb_tpuprof.tools.spec import Number, fill_scalars
 from tb_tpuprof.tools.sums import summed
 from tb_tpuprof.tools.tool import Tool
@@ -121,10 +121,14 @@ def text_view(session: Session, hosts: tuple[str, ...], params: Params) -> Paylo
 
 
 def _source(session: Session, host: str, with_times: bool) -> _Source:
-    """Reads event times only if requested: reading just the programs takes a fraction of the time."""
+    """Reads event times only if requested: reading just the programs takes a fraction of the time. Raises
+    ToolUnavailable without programs.
+    """
+    trace = session.trace(host) if with_times else session.outline(host)
+    if not len(trace.programs):
+        raise without_programs(TOOL.name, session)
     if not with_times:
-        return _Source(session.outline(host).programs, {}, False)
-    trace = session.trace(host)
+        return _Source(trace.programs, {}, False)
     machine = hardware(trace)
     return _Source(
         trace.programs,
@@ -150,8 +154,6 @@ def _opened(source: _Source, params: Params) -> tuple[Program, Timed]:
     largest HLO.
     """
     programs, title = source.programs, str(params.get("program", ""))
-    if not len(programs):
-        raise ToolUnavailable(TOOL.name, REASON, REMEDY)
     program = program_named(programs, title) if title else None
     if program is None and (op := str(params.get("op", ""))):
         program = _program_with(source, op)

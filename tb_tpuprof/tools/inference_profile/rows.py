@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.events.stat_rows import distinct_codes
 from tb_tpuprof.analysis.inference.latency import histogram, percentiles
-from tb_tpuprof.analysis.inference.limits import FEWEST, sides
+from tb_tpuprof.analysis.inference.limits import FEWEST, padding_of, sides
 from tb_tpuprof.analysis.inference.names import Phase
 from tb_tpuprof.analysis.inference.record import HostInference
 from tb_tpuprof.analysis.inference.work import Part
@@ -94,7 +94,8 @@ def percentiles_table(found: HostInference) -> Table:
         "host": Texts(np.where(has_row, found.host[rows], -1) if len(found) else rows, found.hosts),
     }
     note = too_few(found, missing[0]) if missing and len(found) else ""
-    return PERCENTILES.fill(columns, note, title=_title(found, "Where {a}’s time goes"))
+    title = _title(found, "Where {a}’s time goes")
+    return PERCENTILES.fill(columns, note, title=title, titles=_number_title(found))
 
 
 def _times_of_means(parts: Floats) -> dict[str, Floats]:
@@ -112,6 +113,11 @@ def _times_of_means(parts: Floats) -> dict[str, Floats]:
 def _title(found: HostInference, template: str) -> str:
     article = {"request": "a request", "pass": "a pass", "batch": "a batch"}[found.unit]
     return template.format(a=article, many=unit_word(found, 2).capitalize())
+
+
+def _number_title(found: HostInference) -> dict[str, str]:
+    """The title of the column with the number of a request, pass or batch."""
+    return {"request": unit_word(found, 1).capitalize()}
 
 
 def histogram_table(found: HostInference) -> Table:
@@ -151,7 +157,7 @@ def requests_table(found: HostInference) -> Table:
         }
     first = f"the {N_ROWS:,} slowest of {len(found):,}" if len(found) > N_ROWS else "slowest first"
     note = f"{first}; marked by {found.source}"
-    return REQUESTS.fill(columns, note, title=_title(found, "{many}"))
+    return REQUESTS.fill(columns, note, title=_title(found, "{many}"), titles=_number_title(found))
 
 
 def _padding(size: Int64s, padded: Int64s) -> Floats:
@@ -199,13 +205,17 @@ def _batch_percentiles(found: HostInference) -> Table:
         "efficiency": _efficiency(batches.size, batches.padded_size),
         "device_ps": batches.device_ps.astype(np.float64),
     }
+    mean = {name: _mean(values) for name, values in each.items()}
+    padding = padding_of(batches)
+    if padding is not None:
+        mean["efficiency"] = 1 - padding.fraction  # of all slots, as the padding on the page
     given = [one for one in percentiles(batches.duration_ps) if one.row >= 0]
     rows = [one.row for one in given]
     columns: dict[str, Values] = {
         "percentile": ["Average", *(one.name for one in given)],
-        **{name: np.append(_mean(values), values[rows]) for name, values in each.items()},
+        **{name: np.append(mean[name], values[rows]) for name, values in each.items()},
     }
-    return BATCH_PERCENTILES.fill(columns)
+    return BATCH_PERCENTILES.fill(columns, "the batch at each percentile of latency")
 
 
 def _mean(values: Floats) -> float:
@@ -244,7 +254,8 @@ def sizes_table(found: HostInference) -> dict[str, Table]:
     }
     has_padding = bool((padded >= 0).any())
     heading = "Batch size and padding" if has_padding else "Batch size"
-    return {"sizes": SIZES.fill(columns, title=heading, titles={"n": title})}
+    titles = {"n": title, **({"examples": "Sequences"} if found.unit == "pass" else {})}
+    return {"sizes": SIZES.fill(columns, title=heading, titles=titles)}
 
 
 def phases_table(found: HostInference) -> dict[str, Table]:

@@ -56,6 +56,11 @@ def limit_sentence(found: HostInference) -> str:
     return "" if found_limits.limit in ("mixed", "unknown") else _text(found, found_limits)
 
 
+def limit_level(found: HostInference) -> Literal["good", "warn", "unknown"]:
+    """How the page of requests rates what limits them."""
+    return _level(limits(found))
+
+
 def _level(found_limits: Limits) -> Literal["good", "warn", "unknown"]:
     if found_limits.limit == "device":
         return "good"
@@ -129,15 +134,13 @@ _LISTED = {
 
 
 def _device_sentence(found: HostInference) -> str:
+    """How busy the device is, and whether more requests would fit: unknown of an engine's passes."""
     if not found.span_ps:
         return ""
     busy = found.busy_ps / found.span_ps
     who = "Operations of the model run" if found.device_kind == "CPU" else f"The {found.device_kind} works"
-    idle = (
-        " There is room for more requests."
-        if busy < _IDLE and len(found) >= FEWEST and found.device_kind != "CPU"
-        else ""
-    )
+    is_told = len(found) >= FEWEST and found.unit == "request" and found.device_kind != "CPU"
+    idle = " There is room for more requests." if is_told and busy < _IDLE else ""
     return (
         f"{who} in {format_fraction(busy)} of the {format_time(found.span_ps)} from the first {found.unit} "
         f"to the last{span_of(found)}.{idle}"

@@ -230,7 +230,7 @@ BATCH_PERCENTILES = TableSpec(
             "efficiency",
             "Efficiency",
             "fraction",
-            "Share of the slots that hold examples",
+            "Share of the slots that hold examples; on average, of the slots of all batches",
             unknown=_NO_PADDING,
         ),
         number("device_ps", "Device", "ps", "Time in which a device works for the batch"),
@@ -244,7 +244,13 @@ SIZES = TableSpec(
     (
         number("size", "Size", "count", "Examples in a batch; of unbatched requests, in a request"),
         number("n", "Batches", "count", "Batches (or requests, or passes) of this size"),
-        number("examples", "Examples", "count", "Examples in all of them", formula="size × batches"),
+        number(
+            "examples",
+            "Examples",
+            "count",
+            "Examples in all of them; of forward passes, sequences",
+            formula="size × batches",
+        ),
         number(
             "padding", "Padding", "count", "Slots that hold no example, in all of them", unknown=_NO_PADDING
         ),

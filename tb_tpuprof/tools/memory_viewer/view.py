@@ -28,7 +28,7 @@ from tb_tpuprof.tools.memory_viewer.tables import (
     timeline_table,
 )
 from tb_tpuprof.tools.payload import Diagnostic, NextStep, Payload, Verdict
-from tb_tpuprof.tools.program_choice import REASON, REMEDY, has_programs, program_named
+from tb_tpuprof.tools.program_choice import has_programs, program_named, without_programs
 from tb_tpuprof.tools.spec import Number, fill_scalars
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.working import difference
@@ -56,7 +56,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         program_named(memories.programs, title) if title else memories.largest(_ran(session, host, trace))
     )
     if program is None:
-        raise ToolUnavailable(TOOL.name, REASON, REMEDY)
+        raise without_programs(TOOL.name, session)
     colors = memories.colors(program)
     color = int(params["space"])
     memory = memories.space(program, color) if colors else None

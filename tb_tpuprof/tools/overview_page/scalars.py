@@ -48,13 +48,16 @@ _APART = 0.005  # of the step: smaller differences to the findings need no words
 
 @dataclass(frozen=True)
 class Run:
-    """The data of the page: hosts separately and combined."""
+    """The data of the page: hosts separately and combined. `between_slices`: whether a host has transfers
+    between slices.
+    """
 
     parts: Sequence[Summary]
     facts: RunFacts
     ops: OpStats
     use: Utilization
     hosts: tuple[HostSteps, ...]
+    between_slices: bool = False
 
     @property
     def steps(self) -> Steps:
@@ -216,6 +219,7 @@ SCALARS = (
 TILES = tiles(
     "step_time_avg_ps",
     Tile("n_steps", least=1),
+    Tile("n_requests", unless="step_time_avg_ps"),
     "latency_p50_ps",
     "latency_p99_ps",
     "device_busy_ps",

@@ -48,7 +48,7 @@ def verdict_of(
         links = [*_stage_links(job_finding, stage), *_host_links(run), *slow_steps, *_ops_links(run)]
         if not len(run.steps) and job_finding.category != "other":  # what idles shows on the timeline
             links = [*_ops_links(run), *links]
-        links = [*_request_links(run), *links]
+        links = [*_request_links(run), *_slice_links(run), *links]
         return Verdict(
             job_finding.level,
             job_finding.text,
@@ -59,7 +59,8 @@ def verdict_of(
     top = why.top
     main = [_main_link(top, stage, run)] if top else []
     requests = [] if step else _request_links(run)
-    links = [*main, *requests, *([] if step else _host_links(run)), *slow_steps, *_ops_links(run)]
+    hosts_and_slices = [] if step else [*_slice_links(run), *_host_links(run)]
+    links = [*main, *requests, *hosts_and_slices, *slow_steps, *_ops_links(run)]
     if not top and not step:
         links = [*_ops_links(run), *links]
     reasons = _reasons(top, stage, run) if top else job_finding.why
@@ -154,6 +155,11 @@ def _host_links(run: Run) -> Iterable[NextStep]:
 def _request_links(run: Run) -> Iterable[NextStep]:
     if run.requests is not None:
         yield NextStep(f"See where a {run.requests.unit}'s time goes", "inference_profile")
+
+
+def _slice_links(run: Run) -> Iterable[NextStep]:
+    if run.between_slices:
+        yield NextStep("See how transfers between slices stall the TPUs", "megascale_stats")
 
 
 def _ops_links(run: Run) -> Iterable[NextStep]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from tb_tpuprof.analysis.dcn.ops import transfers_between_slices
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Diagnosis
 from tb_tpuprof.analysis.input.stage import SlowStage, slow_stage
@@ -28,7 +29,7 @@ from tb_tpuprof.tools.base import Param, Params
 from tb_tpuprof.tools.clocks import clocks_of
 from tb_tpuprof.tools.comm_costs import exposed_scalars
 from tb_tpuprof.tools.findings_tables import causes_table, findings_table
-from tb_tpuprof.tools.inference_profile.sentences import limit_sentence
+from tb_tpuprof.tools.inference_profile.sentences import limit_level, limit_sentence
 from tb_tpuprof.tools.overview_page.scalars import SCALARS, TILES, Run, environment, scalars, with_dispatch
 from tb_tpuprof.tools.overview_page.tables import (
     RECOMMENDATIONS,
@@ -60,7 +61,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """The overview of one, several or all hosts together."""
     step = str(params["step"])
     why = diagnosis(session, hosts, step)
-    parts = session.map(summary, hosts)
+    parts = session.map(summary, hosts, transfers_between_slices)
     clocks = clocks_of(session, hosts)
     facts = run_facts([part.facts for part in parts], clocks.correction_ns)
     run = Run(
@@ -69,6 +70,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         sum_op_stats([part.ops for part in parts]),
         _use(session, hosts, parts),
         host_steps(parts, facts.common),
+        any(session.map(transfers_between_slices, hosts)),
     )
     is_apart = facts.common.is_disjoint and not step
     job_finding = _with_details(
@@ -131,7 +133,11 @@ def _with_details(job_finding: Finding, run: Run, hosts: tuple[str, ...]) -> Fin
         job_finding = replace(job_finding, details=(*_short_run(run.facts), *job_finding.details))
         if run.requests is not None and not job_finding.category:
             said = (limit_sentence(run.requests), latency_sentence(run.requests))
-            job_finding = replace(job_finding, text=" ".join(text for text in said if text))
+            job_finding = replace(
+                job_finding,
+                level=limit_level(run.requests),
+                text=" ".join(text for text in said if text),
+            )
     loader = loader_sentence([part.loader for part in run.parts], hosts)
     if not loader or job_finding.category not in ("input", "other"):
         return job_finding
@@ -228,12 +234,14 @@ def _excesses(run: Run) -> tuple[Diagnostic, ...]:
 
 def _diagnostics(run: Run) -> tuple[Diagnostic, ...]:
     notices: list[Notice] = [notice for part in run.parts for notice in part.notices]
-    notices += step_notices(
+    of_steps = step_notices(
         run.facts.common,
         len(run.parts),
         any(part.has_loop_ops for part in run.parts),
         run.facts.software.framework,
     )
+    serves = run.requests is not None and not len(run.steps)  # and so misses nothing without steps
+    notices += [replace(notice, severity="info") for notice in of_steps] if serves else of_steps
     order = ("error", "warning", "info")
     return tuple(
         Diagnostic(n.severity, n.message, n.remedy)

@@ -9,14 +9,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from tb_tpuprof.analysis.pod.collectives import Collective
 from tb_tpuprof.analysis.pod.host import WHOLE
 from tb_tpuprof.analysis.pod.join import Pod
 from tb_tpuprof.analysis.pod.parts import PART_TEXTS, Part, PartText
 from tb_tpuprof.analysis.pod.process_groups import ProcessGroup
 from tb_tpuprof.analysis.pod.stragglers import Straggler
 from tb_tpuprof.analysis.pod.topology import Topology
-from tb_tpuprof.tools.core_names import core_name
+from tb_tpuprof.tools.core_names import core_name, unit_of
 from tb_tpuprof.tools.payload import Table
 from tb_tpuprof.tools.pod_viewer import declared
 from tb_tpuprof.tools.pod_viewer.declared import OWN, TOTAL
@@ -60,7 +59,7 @@ def parts_table(pod: Pod) -> Table:
             "fraction": mean / total_ps,
             "meaning": [text.meaning for text in texts],
         },
-        note=f"mean over {counted(len(pod.cores), 'core')}",
+        note=f"mean over {counted(len(pod.cores), unit_of(pod))}",
         title=f"Parts of {base}",
     )
 
@@ -89,7 +88,7 @@ def steps_table(pod: Pod) -> Table:
             "slowest": [core_name(pod, int(core)) for core in own_ps.argmax(axis=0)],
             **_part_values(pod, 0, slice(None)),
         },
-        note=f"mean over {counted(len(pod.cores), 'core')}",
+        note=f"mean over {counted(len(pod.cores), unit_of(pod))}",
         titles=_part_titles(pod),
         descriptions=_part_meanings(pod),
     )
@@ -108,7 +107,9 @@ def cores_table(pod: Pod, slice_of_pod: Topology | str, step: int) -> Table:
     largest = pod.part_ps[:, rows].sum(axis=1).argmax(axis=1)
     ids = {key: np.array([getattr(core, key) for core in cores], np.float64) for key in ("chip", "chip_id")}
     ids["chip_id"][ids["chip_id"] < 0] = np.nan
-    device = {"device": "Rank"} if pod.has_ranks else {}
+    unit = _unit_title(pod)
+    titles = {"device": "Rank"} if pod.has_ranks else {}
+    titles |= {"core": unit, "total_ps": total_title(pod)}
     return declared.CORES.fill(
         {
             "core": [core_name(pod, i) for i in range(len(cores))],
@@ -123,10 +124,16 @@ def cores_table(pod: Pod, slice_of_pod: Topology | str, step: int) -> Table:
             **_part_values(pod, 1, rows),
         },
         "" if step >= 0 else "whole capture" if pod.step_names == (WHOLE,) else "mean of all steps",
-        title="" if step < 0 else f"Cores in step {pod.step_names[step]}",
-        titles={**_part_titles(pod), **device, "total_ps": total_title(pod)},
+        title=f"{unit}s" if step < 0 else f"{unit}s in step {pod.step_names[step]}",
+        titles={**_part_titles(pod), **titles},
         descriptions=_part_meanings(pod),
     )
+
+
+def _unit_title(pod: Pod) -> str:
+    """The title of what is compared: Core, GPU or Rank; a host counts as one core."""
+    unit = unit_of(pod)
+    return unit[0].upper() + unit[1:] if unit != "host" else "Core"
 
 
 def measures(pod: Pod) -> dict[str, str]:
@@ -213,7 +220,7 @@ def collectives_table(pod: Pod) -> Table:
             "dtype": known_texts([collective.op.dtype for collective in rows]),
             "remark": known_texts([collective.remark for collective in rows]),
         },
-        _collectives_note(rows),
+        _collectives_note(pod),
         titles={
             "transfer_ps": f"Transfer {per}" if pod.is_wait_known else f"Time {per}",
             "wait_ps": f"Waiting {per}",
@@ -222,11 +229,12 @@ def collectives_table(pod: Pod) -> Table:
     )
 
 
-def _collectives_note(rows: Sequence[Collective]) -> str:
+def _collectives_note(pod: Pod) -> str:
     """How to read the table, and the remark that all of its rows share."""
-    remarks = {collective.remark for collective in rows}
+    remarks = {collective.remark for collective in pod.collectives}
+    steps = " and steps" if len(pod.step_names) > 1 else ""
     parts = [
-        "mean over cores; the fastest participant's time is transfer, the rest is waiting",
+        f"mean over {unit_of(pod)}s{steps}; the fastest participant's time is transfer, the rest is waiting",
         *(remarks if len(remarks) == 1 else ()),
     ]
     return "; ".join(text for text in parts if text)

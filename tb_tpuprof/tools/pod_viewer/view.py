@@ -164,7 +164,9 @@ def _scalars(pod: Pod, step: int) -> dict[str, Scalar]:
     slowest, is_whole = int(own_ps.argmax()), pod.step_names == (WHOLE,)
     base = "mean of all steps" if step < 0 else f"step {pod.step_names[step]}"
     job_title, note = (
-        ("Whole capture", _whole_note(pod)) if is_whole else ("Job's step time", f"{base}, slowest core")
+        ("Whole capture", _whole_note(pod))
+        if is_whole
+        else ("Job's step time", f"{base}, slowest {unit_of(pod)}")
     )
     if len(pod.cores) == 1 and not is_whole:
         job_title, note = "Step time", base
@@ -179,7 +181,7 @@ def _scalars(pod: Pod, step: int) -> dict[str, Scalar]:
         "job_step_ps": Number(job, note, job_title),
     }
     if len(pod.cores) > 1 and not is_whole:
-        numbers["step_ps"] = Number(total, f"{base} and cores")
+        numbers["step_ps"] = Number(total, f"{base} and {unit_of(pod)}s")
     if pod.is_synchronous and pod.is_wait_known:
         numbers["max_own_ps"] = Number(float(own_ps[slowest]), core_name(pod, slowest))
         numbers["median_own_ps"] = Number(float(np.median(own_ps)), "without waiting for others")
@@ -188,7 +190,7 @@ def _scalars(pod: Pod, step: int) -> dict[str, Scalar]:
 
 
 def _whole_note(pod: Pod) -> str:
-    return "from the first operation to the last" + (" of any core" if len(pod.cores) > 1 else "")
+    return "from the first operation to the last" + (f" of any {unit_of(pod)}" if len(pod.cores) > 1 else "")
 
 
 def _counted(pod: Pod) -> Numbers:

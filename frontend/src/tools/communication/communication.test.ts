@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { readTable } from '../../api/declared';
 import { payloadOf, tableFor } from '../testing';
 import {
+  amountsOf,
   boxText,
   captionsOf,
   mixesOf,
@@ -10,7 +11,6 @@ import {
   queryOf,
   rowOf,
   TABLES,
-  ticksOf,
   type Box,
   type Picture,
 } from './model';
@@ -60,6 +60,16 @@ describe('a picture', () => {
     expect(captionsOf(picture, () => 10, 72).map(({ box }) => box.op)).toEqual(['long', 'free', 'edge']);
   });
 
+  it('names no operation across the compute that follows it', () => {
+    const picture = drawn(
+      ['Compute', 'exposed', 'short', 0, 4],
+      ['Compute', 'compute', null, 10, 30],
+      ['Compute', 'exposed', 'free', 40, 4],
+    );
+    expect(captionsOf(picture, () => 7, 99).map(({ box }) => box.op)).toEqual(['free']);
+    expect(captionsOf(picture, () => 6, 99).map(({ box }) => box.op)).toEqual(['short', 'free']);
+  });
+
   it('counts runs of one name apart where they do not touch', () => {
     const picture = drawn(['Lane 1', 'hidden', 'a', 0, 10], ['Lane 1', 'hidden', 'a', 11, 10]);
     expect(captionsOf(picture, () => 10, 99)).toHaveLength(2);
@@ -68,13 +78,29 @@ describe('a picture', () => {
   });
 });
 
-describe('ticks', () => {
-  it('are at round times, at most as many as fit', () => {
-    expect(ticksOf(12.4 * MS, 7)).toEqual([0, 2, 4, 6, 8, 10, 12].map((tick) => tick * MS));
-    expect(ticksOf(1000, 4)).toEqual([0, 500, 1000]);
-    expect(ticksOf(900, 9)).toEqual([0, 100, 200, 300, 400, 500, 600, 700, 800, 900]);
-    expect(ticksOf(0, 5)).toEqual([]);
-    expect(ticksOf(100, 0)).toEqual([]);
+describe('the amounts of exposed time', () => {
+  const stretches = (...spans: [number, number][]): Picture =>
+    drawn(
+      ...spans.map(([start, length]): [string, string, null, number, number] => [
+        'Exposed',
+        'total',
+        null,
+        start,
+        length,
+      ]),
+    );
+
+  it('are at the middle of each stretch, within the picture', () =>
+    expect(amountsOf(stretches([2, 4], [30, 40], [95, 5]), () => 20, 100)).toEqual([
+      { text: '40\u00a0ps', atPs: 50 },
+      { text: '5\u00a0ps', atPs: 90 },
+      { text: '4\u00a0ps', atPs: 10 },
+    ]));
+
+  it('leave out the shorter of two that have no room side by side', () => {
+    const picture = stretches([40, 6], [50, 8], [70, 2]);
+    expect(amountsOf(picture, () => 16, 100).map(({ atPs }) => atPs)).toEqual([54, 71]);
+    expect(amountsOf(picture, () => 11, 100).map(({ atPs }) => atPs)).toEqual([54, 43, 71]);
   });
 });
 
@@ -88,9 +114,19 @@ describe('the bar of an operation', () => {
     });
     const mixes = mixesOf(readTable(payloadOf({ tables: { ops: table } }), TABLES.ops));
     expect(mixes).toEqual([
-      { hidden: 0.6, exposed: 0.2, waiting: 0.2 },
-      { hidden: 0, exposed: 0.3, waiting: 0.2 },
-      { hidden: 0, exposed: 0.1, waiting: 0 },
+      {
+        hidden: 0.6,
+        exposed: 0.2,
+        waiting: 0.2,
+        text: 'Hidden: 60\u00a0ps\nExposed: 20\u00a0ps\nWaiting, exposed: 20\u00a0ps',
+      },
+      {
+        hidden: 0,
+        exposed: 0.3,
+        waiting: 0.2,
+        text: 'Exposed: 30\u00a0ps\nWaiting, exposed: 20\u00a0ps',
+      },
+      { hidden: 0, exposed: 0.1, waiting: 0, text: 'Exposed: 10\u00a0ps' },
     ]);
   });
 });

@@ -55,15 +55,6 @@ export function pictureOf(rows: BoxRows): Picture {
   return { lanes, boxes };
 }
 
-/** One mark per `stepPs`, of 1, 2 or 5 times a power of ten: at most `most` of them. */
-export function ticksOf(totalPs: number, most: number): number[] {
-  if (totalPs <= 0 || most < 1) return [];
-  const power = 10 ** Math.floor(Math.log10(totalPs / most));
-  const stepPs =
-    [1, 2, 5, 10].map((factor) => factor * power).find((step) => totalPs / step <= most) ?? totalPs;
-  return Array.from({ length: Math.floor(totalPs / stepPs) + 1 }, (_, i) => i * stepPs);
-}
-
 export interface Caption {
   box: Box;
   /** In the box, else to the right of it. */
@@ -77,9 +68,10 @@ export interface Caption {
 export function captionsOf({ boxes }: Picture, roomFor: (op: string) => number, endPs: number): Caption[] {
   const lanes = new Map<number, Box[]>();
   for (const box of boxes)
-    if (box.op && box.kind !== 'total') lanes.set(box.lane, [...(lanes.get(box.lane) ?? []), box]);
+    if (box.kind !== 'total') lanes.set(box.lane, [...(lanes.get(box.lane) ?? []), box]);
   return [...lanes.values()].flatMap((lane): Caption[] =>
     runsOf(lane).flatMap((run, i, runs): Caption[] => {
+      if (!run[0]?.op) return []; // compute
       const longest = run.reduce((a, b) => (lengthOf(b) > lengthOf(a) ? b : a));
       const last = run[run.length - 1] as Box;
       const room = roomFor(last.op);
@@ -91,6 +83,29 @@ export function captionsOf({ boxes }: Picture, roomFor: (op: string) => number, 
 }
 
 const lengthOf = ({ startPs, endPs }: Box): number => endPs - startPs;
+
+export interface Amount {
+  text: string;
+  /** Where its middle is. */
+  atPs: number;
+}
+
+/**
+ * The lengths of the exposed stretches, each at the middle of its own: the longest first, as long as they
+ * have room. `roomFor` a text, in ps; `endPs`: where the picture ends.
+ */
+export function amountsOf({ boxes }: Picture, roomFor: (text: string) => number, endPs: number): Amount[] {
+  const placed: (Amount & { roomPs: number })[] = [];
+  const longestFirst = boxes.filter(({ kind }) => kind === 'total').sort((a, b) => lengthOf(b) - lengthOf(a));
+  for (const box of longestFirst) {
+    const text = format(lengthOf(box), 'ps');
+    const roomPs = roomFor(text);
+    const atPs = Math.max(roomPs / 2, Math.min((box.startPs + box.endPs) / 2, endPs - roomPs / 2));
+    if (placed.every((other) => Math.abs(other.atPs - atPs) >= (other.roomPs + roomPs) / 2))
+      placed.push({ text, atPs, roomPs });
+  }
+  return placed.map(({ text, atPs }) => ({ text, atPs }));
+}
 
 /** The boxes of each run of an operation, which touch one another. */
 function runsOf(lane: readonly Box[]): Box[][] {
@@ -109,6 +124,8 @@ export interface Mix {
   hidden: number;
   exposed: number;
   waiting: number;
+  /** The parts in words, for a tooltip. */
+  text: string;
 }
 
 export function mixesOf(ops: OpRows): Mix[] {
@@ -117,10 +134,19 @@ export function mixesOf(ops: OpRows): Mix[] {
   return rows.map(({ hidden_ps, exposed_ps, wait_ps }) => {
     // What is hidden may be waiting, too: at least the rest of the waiting is exposed.
     const waiting = Math.min(Math.max((wait_ps ?? 0) - (hidden_ps ?? 0), 0), exposed_ps ?? 0);
+    const parts: [string, number][] = [
+      ['Hidden', hidden_ps ?? 0],
+      ['Exposed', (exposed_ps ?? 0) - waiting],
+      ['Waiting, exposed', waiting],
+    ];
     return {
       hidden: (hidden_ps ?? 0) / longest,
       exposed: ((exposed_ps ?? 0) - waiting) / longest,
       waiting: waiting / longest,
+      text: parts
+        .filter(([, ps]) => ps > 0)
+        .map(([name, ps]) => `${name}: ${format(ps, 'ps')}`)
+        .join('\n'),
     };
   });
 }

@@ -1,15 +1,18 @@
 /** One step on one device: compute, lanes of operations that move data, and what is exposed of them. */
 import type { VNode } from 'preact';
 import { useMemo, useRef } from 'preact/hooks';
+import { ticksOf } from '../../base/ticks';
 import { format } from '../../base/units';
 import { useWidth } from '../../widgets/size';
-import { boxText, captionsOf, ticksOf, type Box, type Picture } from './model';
+import { amountsOf, boxText, captionsOf, type Box, type Picture } from './model';
 
 const LEFT_PX = 84;
 const TOP_PX = 8;
 const LANE_PX = 34;
 const BOX_PX = 24;
 const AXIS_PX = 26;
+/** From the bottom of the lane of exposed time up to the amounts' baseline. */
+const AMOUNT_PX = 7;
 const LEAST_BOX_PX = 1;
 const TICK_PX = 90;
 /** Labels nearer to the edge than this end at their tick. */
@@ -22,7 +25,7 @@ interface Scale {
 }
 
 function Grid({ totalPs, scale, width }: { totalPs: number; scale: Scale; width: number }): VNode {
-  const ticks = ticksOf(totalPs, Math.max(1, Math.floor((width - LEFT_PX) / TICK_PX)));
+  const ticks = ticksOf(0, totalPs, Math.max(1, Math.floor((width - LEFT_PX) / TICK_PX)));
   return (
     <g>
       {ticks.map((tick) => (
@@ -81,6 +84,10 @@ export function StepPicture({
     () => captionsOf(picture, (op) => ((op.length * LETTER_PX + 10) * totalPs) / room, totalPs),
     [picture, totalPs, room],
   );
+  const amounts = useMemo(
+    () => amountsOf(picture, (text) => ((text.length * LETTER_PX + 6) * totalPs) / room, totalPs),
+    [picture, totalPs, room],
+  );
   // Bands of exposed time lie below everything else.
   const ordered = useMemo(
     () => [...boxes].sort((a, b) => Number(b.kind === 'total') - Number(a.kind === 'total')),
@@ -102,6 +109,11 @@ export function StepPicture({
               y={TOP_PX + box.lane * LANE_PX + 18}
             >
               {box.op}
+            </text>
+          ))}
+          {amounts.map(({ text, atPs }) => (
+            <text key={atPs} class="amount" x={scale.x(atPs)} y={bottom - AMOUNT_PX} text-anchor="middle">
+              {text}
             </text>
           ))}
           {lanes.map((lane, i) => (

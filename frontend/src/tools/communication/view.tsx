@@ -61,17 +61,19 @@ const HIDDEN = [
   'elapsed_ps',
   'n_per_step',
 ];
-const LEGEND = [
+type LegendEntry = readonly [kind: string, title: string];
+const OF_PICTURE: readonly LegendEntry[] = [
   ['compute', 'Compute'],
   ['hidden', 'Hidden'],
   ['partly', 'Partly hidden'],
   ['exposed', 'Exposed'],
-] as const;
+];
+const OF_OPERATIONS = [...OF_PICTURE.slice(1), ['waiting', 'Waiting']] as const;
 
-function PictureLegend(): VNode {
+function ColorLegend({ entries }: { entries: readonly LegendEntry[] }): VNode {
   return (
     <ul class="legend comm-legend" aria-label="Colors">
-      {LEGEND.map(([kind, title]) => (
+      {entries.map(([kind, title]) => (
         <li key={kind}>
           <span class={`comm-dot ${kind}`} /> {title}
         </li>
@@ -135,7 +137,7 @@ function OneStep(props: ViewProps & { steps: Steps; devices: Devices }): VNode |
       title={boxes?.table.title ?? 'One step on one device'}
       tip="What a device does in a step, with its operations cut where compute begins and ends"
       note={boxes?.note ?? ''}
-      end={<PictureLegend />}
+      end={<ColorLegend entries={OF_PICTURE} />}
     >
       <div class="comm-choices">
         <Choice
@@ -158,11 +160,11 @@ function OneStep(props: ViewProps & { steps: Steps; devices: Devices }): VNode |
   );
 }
 
-function MixBar({ hidden, exposed, waiting }: Mix): VNode {
+function MixBar({ hidden, exposed, waiting, text }: Mix): VNode {
   const part = (kind: string, share: number): VNode | null =>
     share > 0 ? <i class={kind} style={{ width: `${share * 100}%` }} /> : null;
   return (
-    <span class="comm-mix">
+    <span class="comm-mix" data-tip={text}>
       {part(exposed + waiting > 0 ? 'partly' : 'hidden', hidden)}
       {part('exposed', exposed)}
       {part('waiting', waiting)}
@@ -213,7 +215,7 @@ function Operations({
   };
   const name = ops.text('op');
   return (
-    <Section title={table.title} note={table.note}>
+    <Section title={table.title} note={table.note} end={<ColorLegend entries={OF_OPERATIONS} />}>
       <Table
         data={data}
         label={table.title}

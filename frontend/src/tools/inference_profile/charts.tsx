@@ -46,6 +46,11 @@ export function Sizes({ drawing }: { drawing: SizesDrawing }): VNode {
   return (
     <div>
       <div class="sizes-chart" role="img" aria-label={label}>
+        {drawing.counts.map(({ text, place }) => (
+          <div key={text} class="count-tick" style={{ bottom: `calc(${place} * var(--bars))` }}>
+            <span>{text}</span>
+          </div>
+        ))}
         {drawing.bars.map(({ size, examples, padding, tip }) => (
           <div key={size} class="size" data-tip={tip}>
             <div class="column">
@@ -58,7 +63,7 @@ export function Sizes({ drawing }: { drawing: SizesDrawing }): VNode {
       </div>
       <p class="part-legend">
         <span>
-          <i class="dot" style={{ background: 'var(--c-compute)' }} /> Examples
+          <i class="dot" style={{ background: 'var(--c-compute)' }} /> {drawing.unit}
         </span>
         {drawing.hasPadding && (
           <span>
@@ -66,7 +71,9 @@ export function Sizes({ drawing }: { drawing: SizesDrawing }): VNode {
           </span>
         )}
         {drawing.nMore > 0 && (
-          <span class="muted">and {plural(drawing.nMore, 'size')} with fewer examples</span>
+          <span class="muted">
+            and {plural(drawing.nMore, 'size')} with fewer {drawing.unit.toLowerCase()}
+          </span>
         )}
       </p>
     </div>

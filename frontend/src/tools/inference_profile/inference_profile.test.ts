@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { payloadOf, tableFor } from '../testing';
-import { histogramOf, mixOf, mixText, modelsOf, onTimeline, sizesOf, TABLES } from './model';
+import { histogramOf, idleSides, mixOf, mixText, modelsOf, onTimeline, sizesOf, TABLES } from './model';
 
 const MS = 1e9;
 
@@ -45,6 +45,19 @@ describe('parts of a request', () => {
     expect(mixOf(times, 0)).toEqual([]);
   });
 
+  it('are idle where no request spends time on them', () => {
+    const row = {
+      host_ps: [3, 5],
+      queue_ps: [0, 0],
+      transfer_ps: [null, 4],
+      device_ps: [1, 0],
+      wait_ps: [0, 9],
+    };
+    const percentiles = tableFor(TABLES.percentiles, { ...row, percentile: ['Average', 'p50'] });
+    expect(idleSides(payloadOf({ tables: { percentiles } }))).toEqual(['queue_ps', 'transfer_ps', 'wait_ps']);
+    expect(idleSides(payloadOf({ tables: { percentiles: tableFor(TABLES.percentiles, {}) } }))).toEqual([]);
+  });
+
   it('are named with their times', () => {
     expect(mixText(times)).toBe('Host 20\u00a0ps, Transfer 5\u00a0ps, Device 70\u00a0ps');
   });
@@ -71,6 +84,12 @@ describe('the histogram', () => {
     expect(drawing?.bars[1]?.tip).toBe('20.0\u00a0ms to 30.0\u00a0ms: 8');
     expect(drawing?.counts.map(({ text }) => text)).toEqual(['2', '4', '6', '8']);
     expect(drawing?.note).toBe('requests per 10.0\u00a0ms');
+    expect(drawing?.times.map(({ text, place }) => [text, place])).toEqual([
+      ['0\u00a0s', 0],
+      ['10.0\u00a0ms', 0.25],
+      ['20.0\u00a0ms', 0.5],
+      ['30.0\u00a0ms', 0.75],
+    ]);
   });
 
   it('draws many on a logarithmic scale, so that one stays visible', () => {
@@ -151,6 +170,11 @@ describe('batch sizes', () => {
       ['1', 3 / 32, 0],
       ['5', 10 / 32, 6 / 32],
       ['8', 1, 0],
+    ]);
+    expect(drawing?.counts).toEqual([
+      { text: '10', place: 10 / 32 },
+      { text: '20', place: 20 / 32 },
+      { text: '30', place: 30 / 32 },
     ]);
     expect(drawing?.bars[1]?.tip).toBe('2 n of 5, 2.00\u00a0ms on average; 6 slots of padding');
     expect([drawing?.hasPadding, drawing?.nMore]).toEqual([true, 0]);

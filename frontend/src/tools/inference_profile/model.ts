@@ -2,6 +2,7 @@
 import { readIfAny, readTable, type RowOf } from '../../api/declared';
 import { INFERENCE_PROFILE } from '../../api/tables/inference_profile';
 import type { Payload } from '../../api/types';
+import { ticksOf } from '../../base/ticks';
 import { format, plural } from '../../base/units';
 
 export const TABLES = INFERENCE_PROFILE.page.tables;
@@ -21,6 +22,12 @@ export const SIDES: readonly Side[] = [
   { column: 'device_ps', title: 'Device', token: '--c-compute' },
   { column: 'wait_ps', title: 'Wait', token: '--c-idle' },
 ];
+
+/** Columns of the sides on which no request spends any time. */
+export function idleSides(payload: Payload): string[] {
+  const average = readTable(payload, TABLES.percentiles).all()[0];
+  return average ? SIDES.map(({ column }) => column).filter((column) => !average[column]) : [];
+}
 
 type Times = Readonly<Record<Side['column'] | 'latency_ps', number | null>>;
 
@@ -119,11 +126,14 @@ function withRows(marks: Omit<Mark, 'row'>[]): Mark[] {
   });
 }
 
+/** At round times; of bins that grow, at some of their edges. */
 function timeTicks(bins: readonly Bin[], place: (ps: number) => number): Tick[] {
   const edges = [...bins.map(({ low_ps: low }) => low ?? 0), bins.at(-1)?.high_ps ?? 0];
   const every = Math.max(1, Math.ceil(edges.length / N_TIMES));
-  return edges
-    .filter((_, i) => i % every === 0)
+  const times = growsWider(bins)
+    ? edges.filter((_, i) => i % every === 0)
+    : ticksOf(edges[0] ?? 0, edges.at(-1) ?? 0, N_TIMES);
+  return times
     .map((ps) => ({ text: format(ps, 'ps'), place: place(ps) }))
     .filter((tick) => tick.place <= 0.96);
 }
@@ -174,6 +184,9 @@ interface SizeBar {
 
 export interface SizesDrawing {
   bars: SizeBar[];
+  counts: Tick[];
+  /** What a bar is made of: examples, or sequences. */
+  unit: string;
   hasPadding: boolean;
   /** What the height of a bar counts. */
   note: string;
@@ -183,6 +196,7 @@ export interface SizesDrawing {
 
 const MOST_BARS = 16;
 const SINGULAR: Readonly<Record<string, string>> = { batches: 'batch', requests: 'request', passes: 'pass' };
+const N_COUNTS = 4;
 
 /** Batches by size: their examples and padding; of many sizes those with the most slots. null: unknown. */
 export function sizesOf(payload: Payload): SizesDrawing | null {
@@ -193,7 +207,12 @@ export function sizesOf(payload: Payload): SizesDrawing | null {
   const tallest = Math.max(1, ...rows.map(({ slots }) => slots));
   const unit = sizes.title('n').toLowerCase();
   const hasPadding = rows.some(({ padding }) => padding !== null);
+  const examples = sizes.title('examples');
   return {
+    counts: ticksOf(0, tallest, N_COUNTS)
+      .filter((n) => n > 0 && Number.isInteger(n))
+      .map((n) => ({ text: format(n, 'count'), place: n / tallest })),
+    unit: examples,
     bars: rows
       .filter((row) => chosen.has(row))
       .map((row) => ({
@@ -206,7 +225,7 @@ export function sizesOf(payload: Payload): SizesDrawing | null {
           (row.padding === null ? '' : `; ${format(row.padding, 'count')} slots of padding`),
       })),
     hasPadding,
-    note: `${hasPadding ? 'batch slots' : 'examples'} by size`,
+    note: `${hasPadding ? 'batch slots' : examples.toLowerCase()} by size`,
     nMore: rows.length - chosen.size,
   };
 }

@@ -17,6 +17,7 @@ import { inOrder, tableData, type ToolProps } from '../tool';
 import { Histogram, Sizes } from './charts';
 import {
   histogramOf,
+  idleSides,
   mixOf,
   mixText,
   modelsOf,
@@ -77,10 +78,10 @@ function Mix({ times, longestPs, text }: { times: Cells; longestPs: number; text
   );
 }
 
-function PartLegend(): VNode {
+function PartLegend({ idle }: { idle: readonly string[] }): VNode {
   return (
     <p class="part-legend">
-      {SIDES.map(({ column, title, token }) => (
+      {SIDES.filter(({ column }) => !idle.includes(column)).map(({ column, title, token }) => (
         <span key={column}>
           <i class="dot" style={{ background: `var(${token})` }} /> {title}
         </span>
@@ -154,10 +155,17 @@ function RequestTable({
   );
 }
 
+const NOTHING: readonly string[] = [];
+
 /** A table of groups or batches as it is. */
-function PlainTable({ name, table, ...link }: { name: string; table: PayloadTable } & LinkProps): VNode {
+function PlainTable({
+  name,
+  table,
+  hidden = NOTHING,
+  ...link
+}: { name: string; table: PayloadTable; hidden?: readonly string[] } & LinkProps): VNode {
   const data = useMemo(() => tableData(table), [table]);
-  const [view, setView] = useTableView(name, link, data);
+  const [view, setView] = useTableView(name, link, data, { hidden });
   return (
     <Table
       data={data}
@@ -173,12 +181,16 @@ function PlainTable({ name, table, ...link }: { name: string; table: PayloadTabl
   );
 }
 
+/** The note gives the reason that all rows share. */
+const SAID_BY_NOTE = ['reason'];
 const HIDDEN_PERCENTILE = [...FINER, 'request', 'start_ps', 'host'];
 const HIDDEN_REQUEST = [...FINER, 'n_in_batch', 'host'];
 
 function LatencySection({ payload, params, setParams }: ViewProps): VNode {
   const drawing = useMemo(() => histogramOf(payload), [payload]);
   const percentiles = readTable(payload, TABLES.percentiles).table;
+  const idle = useMemo(() => idleSides(payload), [payload]);
+  const hidden = useMemo(() => [...HIDDEN_PERCENTILE, ...idle], [idle]);
   return (
     <div class="inference-columns">
       {drawing && (
@@ -187,11 +199,11 @@ function LatencySection({ payload, params, setParams }: ViewProps): VNode {
         </Section>
       )}
       <Section title={percentiles.title} note={percentiles.note} tip={percentiles.description}>
-        <PartLegend />
+        <PartLegend idle={idle} />
         <RequestTable
           name="percentiles"
           table={percentiles}
-          hidden={HIDDEN_PERCENTILE}
+          hidden={hidden}
           hasToolbar={false}
           params={params}
           setParams={setParams}
@@ -219,7 +231,7 @@ function SizeAndPhase({ payload, params, setParams }: ViewProps): VNode {
           tip={sizesTable.description}
           {...(isDrawn ? { note: sizes.note } : {})}
         >
-          <div class="inference-columns">
+          <div class="inference-columns sizes">
             {isDrawn && <Sizes drawing={sizes} />}
             <PlainTable name="sizes" table={sizesTable} params={params} setParams={setParams} />
           </div>
@@ -229,11 +241,17 @@ function SizeAndPhase({ payload, params, setParams }: ViewProps): VNode {
   );
 }
 
+/** Whether a rate of the device is known; else the verdict says why none is. */
+function saysAny(payload: Payload): boolean {
+  const loads = readIfAny(payload, TABLES.loads)?.all() ?? [];
+  return loads.some(({ flops_per_s: flops, bytes_per_s: bytes }) => flops !== null || bytes !== null);
+}
+
 /** Tokens, and what limits the device while it works. */
 function TokensAndLoads({ payload, params, setParams }: ViewProps): VNode | null {
   const tables = {
     tokens: readIfAny(payload, TABLES.tokens)?.table,
-    loads: readIfAny(payload, TABLES.loads)?.table,
+    loads: saysAny(payload) ? readIfAny(payload, TABLES.loads)?.table : undefined,
   };
   if (!tables.tokens && !tables.loads) return null;
   return (
@@ -241,7 +259,13 @@ function TokensAndLoads({ payload, params, setParams }: ViewProps): VNode | null
       {Object.entries(tables).map(([name, table]) =>
         table ? (
           <Section key={name} title={table.title} note={table.note} tip={table.description}>
-            <PlainTable name={name} table={table} params={params} setParams={setParams} />
+            <PlainTable
+              name={name}
+              table={table}
+              {...(table.note ? { hidden: SAID_BY_NOTE } : {})}
+              params={params}
+              setParams={setParams}
+            />
           </Section>
         ) : null,
       )}
@@ -285,6 +309,8 @@ function ModelChoice({
 export function InferenceView({ payload, params, setParams }: ViewProps): VNode {
   const models = useMemo(() => modelsOf(payload), [payload]);
   const requests = readTable(payload, TABLES.requests).table;
+  const idle = useMemo(() => idleSides(payload), [payload]);
+  const hidden = useMemo(() => [...HIDDEN_REQUEST, ...idle], [idle]);
   const rest = ['generations', 'batches', 'batch_percentiles', 'models', 'patterns'] as const;
   const link = { params, setParams };
   return (
@@ -301,14 +327,14 @@ export function InferenceView({ payload, params, setParams }: ViewProps): VNode 
       <TokensAndLoads payload={payload} {...link} />
       <SizeAndPhase payload={payload} {...link} />
       <Section title={requests.title} note={requests.note} tip={requests.description}>
-        <RequestTable name="requests" table={requests} hidden={HIDDEN_REQUEST} hasToolbar {...link} />
+        <RequestTable name="requests" table={requests} hidden={hidden} hasToolbar {...link} />
       </Section>
       {rest.map((name) => {
         const table = payload.tables[name];
         const least = name === 'models' || name === 'patterns' ? 2 : 1;
         return table && table.n_rows >= least ? (
           <Section key={name} title={table.title} note={table.note} tip={table.description}>
-            <PlainTable name={name} table={table} {...link} />
+            <PlainTable name={name} table={table} hidden={idle} {...link} />
           </Section>
         ) : null;
       })}

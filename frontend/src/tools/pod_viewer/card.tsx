@@ -5,7 +5,15 @@ import { format, plural } from '../../base/units';
 import { canOpen } from '../../state/catalog';
 import { openTool } from '../../state/selection';
 import { Facts, StackBar } from '../../widgets/summary';
-import type { ChannelRows, Core, CoreRows, Link, PartRows } from './model';
+import {
+  meanOf,
+  unitOf,
+  type ChannelRows,
+  type Core,
+  type CoreRows,
+  type Link,
+  type PartRows,
+} from './model';
 
 const MOST_LINKS = 6;
 
@@ -16,6 +24,7 @@ interface CardProps {
   /** null: a single core has none. */
   channels: ChannelRows | null;
   links: readonly Link[];
+  /** -1: the mean of all. */
   core: number;
   step: string;
 }
@@ -44,6 +53,11 @@ function LinkList({
           const other = source === core ? channels.text('target') : channels.text('source');
           return (
             <li key={row}>
+              <i
+                class="dot"
+                style={{ background: source === core ? 'var(--accent)' : 'var(--bad)' }}
+                aria-hidden="true"
+              />{' '}
               <b>{`${source === core ? 'to' : 'from'} ${other(row)}`}</b> {numbers.join(' · ')}{' '}
               <code>{channels.text('ops')(row)}</code>
             </li>
@@ -57,30 +71,35 @@ function LinkList({
   );
 }
 
+function placeFacts({ host, chip, chipId }: Core): { name: string; value: string }[] {
+  const text = chipId === null ? String(chip) : `${chip} of the host, ${chipId} of the pod`;
+  return [
+    { name: 'Host', value: host },
+    { name: 'Chip', value: text },
+  ];
+}
+
 export function CoreCard({ cores, rows, parts, channels, links, core, step }: CardProps): VNode {
-  const place = cores[core];
-  if (!place || core >= rows.length)
-    return <p class="pod-hint">Hover over a core for its step, links and group; click to pin it.</p>;
-  const total = rows.number('total_ps')(core) || 1;
+  const place = core < rows.length ? cores[core] : undefined;
+  const unit = unitOf(rows);
+  const name = place?.name ?? `Mean of ${plural(rows.length, unit)}`;
+  const shown = (value: (row: number) => number | null): number | null =>
+    place ? value(core) : meanOf(value, rows.length);
+  const total = shown(rows.number('total_ps'));
   const stack = parts.all().map(({ column, category, color }) => {
-    const spent = rows.numberNamed(column)(core);
+    const spent = shown(rows.numberNamed(column));
     return {
       title: category,
-      fraction: (spent ?? 0) / total,
+      fraction: (spent ?? 0) / (total || 1),
       token: categoryToken(color),
       tip: `${category}: ${format(spent, 'ps')}`,
       spent,
     };
   });
   const facts = [
-    { name: 'Host', value: place.host },
-    {
-      name: 'Chip',
-      value:
-        place.chipId === null ? String(place.chip) : `${place.chip} of the host, ${place.chipId} of the pod`,
-    },
+    ...(place ? placeFacts(place) : []),
     { name: rows.title('total_ps'), value: format(total, 'ps') },
-    { name: 'Own time', value: format(rows.number('own_ps')(core), 'ps') },
+    { name: 'Own time', value: format(shown(rows.number('own_ps')), 'ps') },
     // All parts of the run, even if this core has none of a part: rows that come and go would shift the
     // layout under the pointer.
     ...stack.map(({ title, spent, fraction }) => ({
@@ -90,12 +109,17 @@ export function CoreCard({ cores, rows, parts, channels, links, core, step }: Ca
   ];
   return (
     <>
-      <h3>{place.name}</h3>
+      <h3>{name}</h3>
       {step && <small>{step}</small>}
-      <StackBar parts={stack} label={`Parts of the step of ${place.name}`} />
+      <StackBar parts={stack} label={`Parts of the step: ${name}`} />
       <Facts facts={facts} />
-      {channels && <LinkList channels={channels} links={links} core={core} />}
-      {canOpen('trace_viewer') && (
+      {!place && (
+        <p class="pod-hint">
+          Hover over a {unit} for its step{channels?.length ? ', links and group' : ''}; click to pin it.
+        </p>
+      )}
+      {place && channels && <LinkList channels={channels} links={links} core={core} />}
+      {place && canOpen('trace_viewer') && (
         <button
           type="button"
           class="button small"

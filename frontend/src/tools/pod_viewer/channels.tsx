@@ -135,7 +135,7 @@ function ChannelCard(props: ChannelsProps): VNode {
   );
 }
 
-function channelTitle(channels: ChannelRows, row: number): string {
+export function channelTitle(channels: ChannelRows, row: number): string {
   const id = channels.number('channel_id')(row);
   return id === null ? 'Channel' : `Channel ${id}`;
 }

@@ -8,6 +8,7 @@ import { useFramed } from '../../widgets/framed';
 import { Section } from '../../widgets/summary';
 import type { ToolProps } from '../tool';
 import { CoreCard } from './card';
+import { channelTitle } from './channels';
 import { useDetail } from './detail';
 import {
   CELLS,
@@ -20,6 +21,7 @@ import {
   sharedBy,
   shownValues,
   stepOf,
+  unitOf,
   type ChannelRows,
   type CoreRows,
   type PartRows,
@@ -200,7 +202,9 @@ function LinkScale({ range }: { range: readonly [number, number] }): VNode {
 function mapNote({ topology }: Pod, measure: string): string {
   const place = topology?.length
     ? `${topology.text('shape')(0)} of ${topology.text('generation')(0)} chips`
-    : 'blocks are hosts, cores of a chip are side by side';
+    : topology
+      ? 'blocks are hosts, cores of a chip are side by side'
+      : 'blocks are hosts';
   return [measure, place, topology?.note].filter(Boolean).join('; ');
 }
 
@@ -209,6 +213,7 @@ export function PodMap(props: MapPageProps): VNode {
   const { pod, params, setParams, steps, slice, channels } = props;
   const [step, setStep] = useStep(props, steps.length);
   const { parts } = pod;
+  const unit = unitOf(pod.cores);
   const measures = useMemo(() => measuresOf(parts, pod.channels, pod.cores.title('total_ps')), [pod]);
   const measure = measures.find(({ name }) => name === params['measure']) ?? (measures[0] as MeasureChoice);
   const cores = useMemo(() => coresOf(pod.cores), [pod]);
@@ -251,10 +256,15 @@ export function PodMap(props: MapPageProps): VNode {
   );
   return (
     <Section
-      title={slice ? 'Topology' : 'Map of cores'}
-      tip="Each core as a cell within its chip and host, colored by the measure chosen"
+      title={slice ? 'Topology' : `Map of ${unit}s`}
+      tip={`Each ${unit} as a cell within its chip and host, colored by the measure chosen`}
       note={mapNote(pod, measure.title)}
-      end={slice?.wraps.some(Boolean) ? <span class="pod-legend wrap">Wrap link</span> : undefined}
+      end={
+        <>
+          {slice?.wraps.some(Boolean) && <span class="pod-legend wrap">Wrap link</span>}
+          {channel && <span class="pod-legend channel">{channelTitle(channels, channel.row)}</span>}
+        </>
+      }
     >
       <Controls
         measures={measures}
@@ -267,7 +277,7 @@ export function PodMap(props: MapPageProps): VNode {
       <div class="pod-body">
         <div>
           <Topology
-            label={`${measure.title} of ${plural(cores.length, 'core')}: ${extent}`}
+            label={`${measure.title} of ${plural(cores.length, unit)}: ${extent}`}
             {...{ cores, values, range, links, loads, slice, channel, focus, peers }}
             token={measure.token}
             linkToken={LINK_TOKEN}
@@ -280,7 +290,7 @@ export function PodMap(props: MapPageProps): VNode {
             range={range}
             isShared={shared !== null}
             extent={extent}
-            strongest={`color-mix(in srgb, var(${measure.token}) ${slice ? 75 : 100}%, var(--hover))`}
+            strongest={`color-mix(in srgb, var(${measure.token}) 75%, var(--hover))`}
           />
           {loads && <LinkScale range={loads.range} />}
         </div>

@@ -12,6 +12,18 @@ export type CoreRows = RowsOf<typeof TABLES.cores>;
 export type PartRows = RowsOf<typeof TABLES.parts>;
 export type ChannelRows = RowsOf<typeof TABLES.channels>;
 
+/** What is compared, within a sentence: core, rank, GPU. */
+export function unitOf(rows: CoreRows): string {
+  const title = rows.title('core');
+  return title === title.toUpperCase() ? title : title.toLowerCase();
+}
+
+/** The mean of the known values of `n` rows; null: none is known. */
+export function meanOf(value: (row: number) => number | null, n: number): number | null {
+  const known = Array.from({ length: n }, (_, row) => value(row)).filter((one) => one !== null);
+  return known.length ? known.reduce((sum, one) => sum + one, 0) / known.length : null;
+}
+
 /** The tables of the page. */
 export interface Pod {
   /** The mean of all steps. */

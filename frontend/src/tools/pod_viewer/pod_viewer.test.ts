@@ -6,6 +6,7 @@ import {
   coreAt,
   coresOf,
   layoutOf,
+  meanOf,
   peersOf,
   rangeOf,
   shareOf,
@@ -13,6 +14,7 @@ import {
   shownValues,
   slowestFirst,
   stepOf,
+  unitOf,
   TABLES,
   type Core,
 } from './model';
@@ -52,7 +54,23 @@ describe('the map', () => {
   });
 });
 
+describe('words', () => {
+  it('are those of what is compared', () => {
+    const unit = (title: string): string => {
+      const table = tableFor(TABLES.cores, { core: ['a'] });
+      const columns = table.columns.map((one) => (one.name === 'core' ? { ...one, title } : one));
+      return unitOf(readTable(payloadOf({ tables: { cores: { ...table, columns } } }), TABLES.cores));
+    };
+    expect(['Core', 'GPU', 'Rank'].map(unit)).toEqual(['core', 'GPU', 'rank']);
+  });
+});
+
 describe('values', () => {
+  it('of all are the mean of those that are known', () => {
+    expect(meanOf((row) => [4, null, 9, 2][row] ?? null, 4)).toBe(5);
+    expect(meanOf(() => null, 3)).toBeNull();
+  });
+
   it('are those of a step, or the mean of all', () => {
     const cells = [1, 3, 10, 30];
     expect([...shownValues(cells, 2, 1)]).toEqual([3, 30]);

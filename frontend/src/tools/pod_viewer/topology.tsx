@@ -165,7 +165,7 @@ export function Topology(props: MapProps): VNode {
       range,
       ramp(
         rgbOf(tokenColor('--hover')),
-        mixed(rgbOf(tokenColor('--hover')), rgbOf(tokenColor(token)), layout?.torus ? STRONGEST : 1),
+        mixed(rgbOf(tokenColor('--hover')), rgbOf(tokenColor(token)), STRONGEST),
       ),
     );
     context.putImageData(image, 0, 0);

@@ -8,6 +8,8 @@ const FONT = 'system-ui, sans-serif';
 const LABEL_PX = 10.5;
 const ARROW_PX = 7;
 const LOAD_PX = 3;
+/** Between the blocks of a grid, in cells: room for a host's name. */
+const GRID_GAP = 0.5;
 
 function onPage(layout: Placed, [x, y]: readonly [number, number]): [number, number] {
   return [MARGIN_PX + x * layout.cell, MARGIN_PX + y * layout.cell];
@@ -79,11 +81,15 @@ export function drawLoads(
 /** Above the cells, where they are large enough: the chips' numbers and the hosts' names. */
 export function drawNames(context: CanvasRenderingContext2D, layout: Placed, cores: readonly Core[]): void {
   const { torus, cell } = layout;
-  if (!torus || cell < NAMED_FROM_PX) return;
+  if (cell < NAMED_FROM_PX) return;
   context.textAlign = 'center';
   context.textBaseline = 'middle';
   context.fillStyle = tokenColor('--text');
   context.font = `${Math.min(11, cell * 0.45)}px ${FONT}`;
+  if (!torus) {
+    drawGridNames(context, layout, cores);
+    return;
+  }
   const named = new Set<string>();
   cores.forEach(({ place, chip, chipId }) => {
     const key = place?.join(',') ?? '';
@@ -102,6 +108,24 @@ export function drawNames(context: CanvasRenderingContext2D, layout: Placed, cor
     const [left, top] = onPage(layout, [x, y]);
     const rows = torus.at([0, 1, 0])[1] - torus.at([0, 0, 0])[1];
     drawOnBackground(context, text, left + (width * cell) / 2, top + (0.14 + (rows + 1) / 2) * cell);
+  }
+}
+
+/** Without places: in each cell the number at the end of the core's name, below each block its host. */
+function drawGridNames(context: CanvasRenderingContext2D, layout: Placed, cores: readonly Core[]): void {
+  const { cell } = layout;
+  cores.forEach(({ name }, core) => {
+    const number = /\d+$/.exec(name)?.[0] ?? '';
+    context.fillText(number, ...onPage(layout, middleOf(layout, core)));
+  });
+  const names = shortNames([...new Set(cores.map(({ host }) => host))]);
+  context.font = `${LABEL_PX}px ${FONT}`;
+  context.fillStyle = tokenColor('--muted');
+  for (const { host, x, y, width, height } of layout.blocks) {
+    const text = names.get(host) ?? host;
+    if (context.measureText(text).width > (width + GRID_GAP) * cell) continue;
+    const [left, bottom] = onPage(layout, [x, y + height]);
+    context.fillText(text, left + (width * cell) / 2, bottom + LABEL_PX - 1);
   }
 }
 

@@ -25,6 +25,7 @@ import {
   sliceOf,
   slowestFirst,
   stepOf,
+  unitOf,
   SCALARS,
   TABLES,
   type ChannelRows,
@@ -76,6 +77,7 @@ function ByCore({
   'params' | 'setParams'
 >): VNode | null {
   const rows = useMemo(() => slowestFirst(cores, MOST_BARS), [cores]);
+  const unit = unitOf(cores);
   const names = useMemo(
     () =>
       rows.map((row) =>
@@ -96,14 +98,14 @@ function ByCore({
   const note =
     rows.length < cores.length
       ? `the ${rows.length} of ${cores.length.toLocaleString('en-US')} with the longest own time`
-      : plural(rows.length, 'core');
+      : plural(rows.length, unit);
   return (
     <StepChart
       title={title}
-      tip="How each core spends the step, split into parts that add up to it"
+      tip={`How each ${unit} spends the step, split into parts that add up to it`}
       note={note}
       names={names}
-      axisName="core"
+      axisName={unit}
       series={series}
       zoom={params['bars']}
       onZoom={(bars) => setParams({ bars }, 'replace')}
@@ -206,7 +208,7 @@ function Rest({
       {!isOne && (
         <div class="pod-rest">
           <ByCore
-            title={steps ? 'Step by core' : 'Capture by core'}
+            title={`${steps ? 'Step' : 'Capture'} by ${unitOf(cores)}`}
             cores={cores}
             parts={parts}
             params={params}
@@ -225,7 +227,7 @@ function Rest({
             name="collectives"
             {...{ params, setParams }}
             table={collectives.table}
-            empty="No collective was traced on these cores."
+            empty={`No collective was traced on these ${unitOf(cores)}s.`}
             barToken="--c-collective"
             chosenRow={chosen}
             onRow={(row) => setParams({ collective: row === chosen ? undefined : String(row) }, 'replace')}
@@ -243,20 +245,25 @@ function Rest({
           />
         </div>
       )}
-      {!isOne && <LastTables {...{ channels, cores, params, setParams }} />}
+      {!isOne && <LastTables {...{ channels, cores, params, setParams }} areTpus={pod.topology !== null} />}
     </>
   );
 }
 
-/** The cores, after why there is no channel between them. */
+/** The cores, after why there is no channel between those of TPUs. */
 function LastTables({
   channels,
   cores,
+  areTpus,
   ...link
-}: Pick<PartProps, 'params' | 'setParams'> & { channels: ChannelRows; cores: CoreRows }): VNode {
+}: Pick<PartProps, 'params' | 'setParams'> & {
+  channels: ChannelRows;
+  cores: CoreRows;
+  areTpus: boolean;
+}): VNode {
   return (
     <>
-      {!channels.length && (
+      {areTpus && !channels.length && (
         <div class="pod-rest">
           <Plain
             name="channels"

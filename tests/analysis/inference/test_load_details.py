@@ -1,0 +1,143 @@
+"""Loads at their limits: several devices, models and phases against plain loops, and shares without a peak."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tb_tpuprof.analysis.inference.loads import HostLoads, Load, host_loads, summed_loads
+from tb_tpuprof.analysis.inference.names import Phase
+from tests.analysis.inference.test_loads import OPS, PEAKS, engine, load
+from tests.builders import PS, DrawnEvent, DrawnPlane, build, event
+
+# (request, its phase, start in µs; its kernels as device, start and end in µs)
+Kernels = list[tuple[int, int, int]]
+WORK: list[tuple[str, str, int, Kernels]] = [
+    ("generate", "prefill", 0, [(0, 10, 30), (0, 20, 40), (1, 10, 25), (2, 12, 19)]),
+    ("generate", "decode", 100, [(0, 110, 113), (1, 110, 111)]),
+    ("answer", "prefill", 200, [(1, 205, 250)]),
+    ("answer", "decode", 300, [(0, 310, 314), (2, 310, 316)]),
+    ("answer", "decode", 400, [(0, 410, 421)]),
+    ("predict", "", 500, [(0, 505, 517), (1, 506, 590)]),
+    ("predict", "", 600, []),
+]
+
+
+def covered(kernels: Kernels) -> int:
+    """µs in which a device works, summed over devices."""
+    return len({(device, moment) for device, start, end in kernels for moment in range(start, end)})
+
+
+def test_device_time_by_model_and_phase_is_summed_over_devices() -> None:
+    host: list[DrawnEvent] = []
+    streams: dict[int, list[list[DrawnEvent]]] = {0: [[], []], 1: [[], []], 2: [[], []]}
+    correlation = 0
+    for name, phase, start, kernels in WORK:
+        host.append(event(name, start, 95))
+        host += [event(phase, start + 1, 90)] if phase else []
+        for i, (device, begin, end) in enumerate(kernels):
+            correlation += 1
+            host.append(event("cudaLaunchKernel", start + 2 + i, 1, correlation_id=correlation))
+            kernel = event("gemv", begin, end - begin, correlation_id=correlation)
+            streams[device][i % 2].append(kernel)
+    gpus = [
+        DrawnPlane(f"/device:GPU:{i}", {"Stream #1": one, "Stream #2": other})
+        for i, (one, other) in streams.items()
+    ]
+    loads = host_loads(build([DrawnPlane("/host:CPU", {"main": host}), *gpus]))
+    for model in ("", "generate", "answer", "predict"):
+        for phase in ("", "prefill", "decode"):
+            chosen = [
+                (name, kernels)
+                for name, stated, _, kernels in WORK
+                if model in ("", name) and phase in ("", stated)
+            ]
+            one = loads.of(model, {"": Phase.NONE, "prefill": Phase.PREFILL, "decode": Phase.DECODE}[phase])
+            expected = sum(covered(kernels) for _, kernels in chosen)
+            assert (one.n, one.device_ps) == (len(chosen), expected * PS), (model, phase)
+    assert loads.phases("answer") == (Phase.PREFILL, Phase.DECODE)
+    assert loads.phases("predict") == ()
+    assert (loads.kind, loads.knows_peaks) == ("GPU", False)
+
+
+def test_operations_belong_to_the_run_that_they_start_in() -> None:
+    """One begins with the first run, one with its end, one before it; the second core has another length."""
+    cores = [
+        DrawnPlane(
+            f"/device:TPU:{i}",
+            {
+                "XLA Modules": [event("jit_p(1)", 10, 50), event("jit_p(1)", 70, length)],
+                "XLA Ops": [
+                    event("softmax", 2, 5),
+                    event("softmax", 10, 5),
+                    event("matmul", 20, 40),
+                    event("softmax", 60, 7),
+                    event("softmax", 70, length - 1),
+                ],
+            },
+            PEAKS,
+            OPS,
+        )
+        for i, length in enumerate((20, 9, 4))
+    ]
+    loads = host_loads(build([DrawnPlane("/host:CPU", {"main": [event("predict", 0, 99)]}), *cores]))
+    whole = loads.of("")
+    assert whole.device_ps == sum(50 + length for length in (20, 9, 4)) * PS
+    assert whole.worked_ps == sum(5 + 40 + length - 1 for length in (20, 9, 4)) * PS
+    assert whole.flops == 3 * OPS["matmul"]["flops"]
+    assert whole.max_flops == pytest.approx(183 * 1e8)
+    assert whole.max_bytes == pytest.approx(183 * 1e6)
+
+
+def test_a_core_without_operations_shows_only_that_its_program_runs() -> None:
+    lines = {"XLA Modules": [event("jit_p(1)", 10, 50)]}
+    host = DrawnPlane("/host:CPU", {"main": [event("predict", 0, 99)]})
+    whole = host_loads(build([host, DrawnPlane("/device:TPU:0", lines, PEAKS)])).of("")
+    assert (whole.device_ps, whole.worked_ps, whole.flops_ps, whole.unknown_flops) == (50 * PS, 50e6, 0, 1)
+    assert whole.bound == "unknown"
+
+
+@pytest.mark.parametrize("missing", list(PEAKS))
+def test_one_peak_is_not_both(missing: str) -> None:
+    peaks = {name: rate for name, rate in PEAKS.items() if name != missing}
+    host = DrawnPlane("/host:CPU", {"main": [event("predict", 0, 99)]})
+    lines = {"XLA Modules": [event("jit_p(1)", 10, 50)], "XLA Ops": [event("matmul", 10, 50)]}
+    loads = host_loads(build([host, DrawnPlane("/device:TPU:0", lines, peaks, OPS)]))
+    assert not loads.knows_peaks
+    assert (loads.of("").flops_fraction is None) == ("flops" in missing)
+    assert (loads.of("").hbm_fraction is None) == ("hbm" in missing)
+    assert loads.of("").bound == "unknown"
+
+
+def test_shares_of_times_are_between_none_and_all() -> None:
+    assert Load(1, 1, 100.0, 25.0, 60.0).unknown_flops == 0.75
+    assert Load(1, 1, 100.0, 25.0, 60.0).unknown_bytes == 0.4
+    assert Load(1, 1, 100.0, 101.0, 130.0).unknown_flops == 0.0
+    assert Load(1, 1, 100.0, 101.0, 130.0).unknown_bytes == 0.0
+    assert Load(1, 1, 0.0, 0.0, 0.0).unknown_flops == 1.0
+    assert Load(1, 1, 0.5, 0.5, 0.25).unknown_flops == 0.0
+
+
+def test_one_amount_above_its_peak_suffices() -> None:
+    for flops, hbm in ((1.06, 0.1), (0.1, 1.06), (1.06, 1.06)):
+        one = load(flops, hbm)
+        assert one.is_above_a_peak
+        assert (one.flops_fraction is None, one.hbm_fraction is None) == (flops > 1, hbm > 1)
+        assert one.bound == "unknown"
+    assert not load(1.05, 1.05).is_above_a_peak
+    assert not replace(load(1.06, 1.06), max_flops=0.0, max_bytes=0.0).is_above_a_peak
+    assert replace(load(0.4, 0.4), flops_ps=0.0).flops_fraction is None
+    assert replace(load(0.4, 0.4), bytes_ps=0.0).hbm_fraction is None
+    assert replace(load(0.4, 0.4), flops_ps=0.0).hbm_fraction == 0.4
+
+
+def test_peaks_of_all_hosts_are_known_if_those_of_each_with_work_are() -> None:
+    one, other, none = host_loads(engine()), host_loads(engine(150)), HostLoads({}, "TPU", False)
+    third = HostLoads({("", Phase.NONE): load(0.1, 0.2), ("m", Phase.DECODE): load(0.3, 0.1)}, "TPU", True)
+    summed = summed_loads([one, other, none, third])
+    assert summed.knows_peaks
+    assert (summed.kind, summed.of("m", Phase.DECODE)) == ("TPU", load(0.3, 0.1))
+    assert summed.of("").n == 3 + 3 + 1
+    assert summed.of("").flops == one.of("").flops + other.of("").flops + 0.1
+    assert not summed_loads([one, replace(third, knows_peaks=False), other]).knows_peaks

@@ -1,0 +1,122 @@
+"""Times of tokens at their limits: ids of numbers, requests without marks or gaps, models, several hosts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tb_tpuprof.analysis.inference.tokens import summed_tokens
+from tests.analysis.inference.test_tokens import tokens, us
+from tests.builders import DrawnEvent, event
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        [],
+        # Requests without phases, whose ids come before, between and after the others.
+        [
+            event("request", 1, 90, request_id=1),
+            event("request", 2, 90, request_id=6),
+            event("request", 3, 90, request_id=99),
+        ],
+    ],
+)
+def test_ids_may_all_be_numbers(others: list[DrawnEvent]) -> None:
+    found = tokens(
+        [
+            event("prefill", 10, 10, request_id=7),
+            event("decode", 21, 4, request_id=7),
+            event("prefill", 30, 5, request_id=3),
+            event("decode", 50, 6, request_id=8),
+            event("decode", 60, 9, request_id=8),
+        ],
+        others,
+    )
+    each = found.generations
+    assert each.label == ("7", "3", "8")
+    assert us(each.start_ps) == [10, 30, 50]
+    assert us(each.end_ps) == [25, 35, 69]
+    assert us(each.first_ps) == [10, 5, -1]
+    assert each.n_tokens.tolist() == [2, 1, 2]
+    # The second request has one token, so nothing between two.
+    assert each.token_ps == pytest.approx([5e6, np.nan, 13e6], nan_ok=True)
+    assert us(each.longest_ps) == [5, -1, 13]
+    assert each.host.tolist() == [0, 0, 0]
+    assert (us(found.first_ps), sorted(us(found.gap_ps))) == ([5, 10], [5, 13])
+
+
+def test_tokens_at_the_same_moment_have_no_time_between_them() -> None:
+    """A decode that ends with the prefill, on another thread; a prefill that starts with the first decode."""
+    found = tokens(
+        [event("prefill", 10, 10, request_id="a"), event("prefill", 40, 9, request_id="b")],
+        [
+            event("decode", 15, 5, request_id="a"),
+            event("decode", 22, 6, request_id="a"),
+            event("decode", 40, 12, request_id="b"),
+        ],
+    )
+    assert sorted(us(found.gap_ps)) == [0, 3, 8]
+    assert us(found.first_ps) == [10, 9]
+    assert us(found.generations.longest_ps) == [8, 3]
+
+
+def test_the_model_of_a_request_is_that_of_its_first_mark() -> None:
+    found = tokens(
+        [
+            event("generate", 0, 30),
+            event("prefill", 1, 10, request_id="a"),
+            event("prefill", 14, 10, request_id="b"),
+            event("answer", 40, 30),
+            event("decode", 41, 5, request_id="a"),
+            event("decode", 48, 5, request_id="a"),
+            event("decode", 55, 5, request_id="b"),
+            event("prefill", 61, 5, request_id="c"),
+        ]
+    )
+    assert [found.models[model] for model in found.generations.model.tolist()] == [
+        "generate",
+        "generate",
+        "answer",
+    ]
+    one = found.of_model("generate")
+    assert (len(one.first_ps), sorted(us(one.gap_ps))) == (2, [7, 35, 36])
+    assert len(found.of_model("answer").gap_ps) == 0
+    assert len(found.of_model("answer").first_ps) == 1
+
+
+def test_the_model_of_a_model_is_all_of_it() -> None:
+    found = tokens(
+        [
+            event("generate", 0, 30),
+            event("prefill", 1, 4),
+            event("decode", 6, 3),
+            event("answer", 40, 30),
+            event("prefill", 42, 9),
+            event("decode", 53, 6),
+            event("decode", 60, 9),
+        ]
+    )
+    one = found.of_model("answer")
+    again = one.of_model("answer")
+    assert (us(again.first_ps), us(again.gap_ps)) == (us(one.first_ps), us(one.gap_ps)) == ([11], [8, 10])
+    assert len(one.of_model("generate")) == 0
+    assert found.of_model("unknown") is found
+
+
+def test_the_host_with_most_times_decides_and_models_keep_their_names() -> None:
+    loop = tokens([event("prefill", 0, 9), event("decode", 10, 2), event("prefill", 20, 7)])
+    request = tokens([event("generate", 0, 30), event("prefill", 1, 4), event("decode", 6, 3)])
+    engine = tokens([event("step[DECODE bs=1]", 10 * i, 7) for i in range(6)])
+    assert [len(one) for one in (loop, request, engine)] == [3, 2, 5]
+    assert summed_tokens([request, loop, engine], ("generate",)).by == "pass"
+    chosen = summed_tokens([request, loop, request], ("answer", "generate"))
+    assert (chosen.by, us(chosen.first_ps)) == ("step", [9, 7])
+    unnamed = replace(request, first_model=np.array([-1]))
+    several = summed_tokens([request, unnamed, request], ("answer", "chat", "generate"))
+    assert several.first_model.tolist() == [2, -1, 2]
+    assert several.gap_model.tolist() == [2, 2, 2]
+    assert several.generations.host.tolist() == [0, 1, 2]
+    assert several.generations.label == ("1", "1", "1")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,10 +21,16 @@ from tests.analysis.test_torch_loader import MANY, MULTI, PAGEABLE, PINNED, SING
 STEPS = ((100, 200), (300, 450), (500, 900))
 
 
+def steps() -> list[dict[str, Any]]:
+    """Three unlike steps, each with a kernel at its end."""
+    marks = [marked(i, *span) for i, span in enumerate(STEPS)]
+    return [*marks, *(one for i, (_, end) in enumerate(STEPS) for one in kernel(end - 3, end - 1, 90 + i))]
+
+
 def test_copies_count_in_the_step_that_they_begin_in(tmp_path: Path) -> None:
     """Copies before, at both ends of, between and after three steps, each of another length."""
     starts = [50, 100, 199, 200, 250, 300, 449, 450, 480, 500, 899, 900, 950]
-    events = [marked(i, *span) for i, span in enumerate(STEPS)]
+    events = steps()
     events += [call(SINGLE, "user_annotation", begin + 10, 5) for begin, _ in STEPS]
     for i, start in enumerate(starts):
         events.append(copy(PAGEABLE if i % 3 else PINNED, start, start + 2**i / 1024, i + 1))
@@ -40,7 +47,7 @@ def test_copies_count_in_the_step_that_they_begin_in(tmp_path: Path) -> None:
 def test_fetches_inside_one_another_are_one(tmp_path: Path) -> None:
     """PyTorch's event encloses the frames of its loader, one of which starts with it; two fetches touch."""
     frame, other = "torch/utils/data/dataloader.py(700): __next__", "torch/utils/data/dataloader.py(9): __next__"
-    events = [marked(i, *span) for i, span in enumerate(STEPS)]
+    events = steps()
     for start, length in ((110, 20), (310, 40), (350, 10), (600, 90)):
         events.append(call(MULTI, "user_annotation", start, length))
         events.append(call(frame, "python_function", start, length - 1))
@@ -54,7 +61,7 @@ def test_fetches_inside_one_another_are_one(tmp_path: Path) -> None:
 
 def test_the_call_with_most_time_names_the_loader(tmp_path: Path) -> None:
     """Twice 30 µs are more than once 50."""
-    events = [marked(i, *span) for i, span in enumerate(STEPS)]
+    events = steps()
     for start, length, loader in ((110, 30, MULTI), (310, 50, SINGLE), (600, 30, MULTI)):
         events.append(call(loader, "user_annotation", start, length))
     use = loader_use(trace_of(tmp_path, events))
@@ -64,7 +71,7 @@ def test_the_call_with_most_time_names_the_loader(tmp_path: Path) -> None:
 
 def test_pinning_counts_outside_of_fetches_and_kernels(tmp_path: Path) -> None:
     """Of 80 µs a kernel hides 30, a fetch 10, and a second kernel on the same stretch nothing more."""
-    events = [marked(i, *span) for i, span in enumerate(STEPS)]
+    events = steps()
     events += [call(SINGLE, "user_annotation", begin + 10, 20) for begin, _ in STEPS]
     events.append(call("aten::pin_memory", "cpu_op", 520, 80))
     events += [*kernel(560, 590, 1), *kernel(570, 580, 2)]

@@ -16,7 +16,7 @@ from tb_tpuprof.tools.spec import Number
 from tb_tpuprof.trace.heap_history import ALLOC, COMPLETED, GROW, OOM, DeviceHistory, Recording
 from tb_tpuprof.trace.stacks import stacks_of
 from tests.analysis.test_heap_history_details import Entry, history
-from tests.tools.test_memory_snapshot import cells
+from tests.tools.test_pod_viewer import cells
 
 US = 1_000_000
 # Stack 0 has no frames; the others one each.
@@ -102,7 +102,7 @@ def test_devices_are_ranked_by_their_peaks_and_the_one_that_failed_is_chosen() -
     assert rows(table) == [
         ("GPU 1", 90, 6 * US, 90, 1.0, 1, 90, 0),
         ("GPU 0", 70, 20 * US, 100, 0.6, 2, 40, 0),
-        ("GPU 2", 10, 2 * US, 16, 1.0, 1, 10, 2),
+        ("GPU 2", 10, 8 * US, 16, 1.0, 1, 10, 2),
     ]
     assert notes(shown(ZERO, ONE))["device_row"] == (0, "")
 

@@ -13,9 +13,9 @@ from tb_tpuprof.tools.memory_profile import by_holder
 from tb_tpuprof.tools.memory_profile.by_holder import holder_tables, module_sentence
 from tb_tpuprof.tools.payload import Table
 from tests.analysis.flame.test_module_contents import AT_PEAK, MARKS, OUTSIDE, mark
-from tests.analysis.flame.test_modules import EVENTS, call, trace_of
+from tests.analysis.flame.test_modules import ENGINE, EVENTS, call, trace_of
 from tests.tools.test_inference_words import values
-from tests.tools.test_memory_snapshot import cells
+from tests.tools.test_pod_viewer import cells
 
 
 def tables(folder: Path, at_us: float, marks: list[dict[str, Any]] = MARKS) -> dict[str, Table]:
@@ -126,7 +126,9 @@ def test_a_tenth_of_the_memory_is_worth_naming(tmp_path: Path, size: int, is_nam
 def test_only_what_is_known_has_a_table(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
-    outside = tables(tmp_path / "a", 300, [mark(105, 2, 10, 10)])["modules"]
+    marks = [mark(105, 2, 10, 10), mark(155, 7, 40, 50, ENGINE)]
+    outside = tables(tmp_path / "a", 300, marks)["modules"]
+    assert texts(outside, "module") == [OUTSIDE, OUTSIDE]
     assert module_sentence(outside) == ""
     trace = trace_of(tmp_path / "b", [call("aten::mm", "cpu_op", 20, 10), mark(23, 1, 500, 500)])
     events = memory_events(trace)

@@ -10,6 +10,7 @@ from tb_tpuprof.analysis.input.torch_loader import Copies, loader_changes
 from tb_tpuprof.tools.input_pipeline_analyzer.torch_loader import loader_tables
 from tests.analysis.test_torch_loader import MANY, US
 from tests.tools.test_inference_words import values
+from tests.tools.test_pod_viewer import cells
 
 ONE = replace(
     MANY,
@@ -29,7 +30,7 @@ IDLE = replace(ONE, host="c", mode="unknown", n_steps=0, steps_ps=0, waiting_ps=
 def test_hosts_that_wait_longest_for_their_steps_come_first() -> None:
     tables = loader_tables([None, ONE, IDLE, OTHER])
     loader = tables["loader"]
-    texts = {column.name: list(column.values) for column in loader.columns}
+    texts = {column.name: cells(column) for column in loader.columns}
     assert texts["host"] == ["b", "a", "c"]
     assert texts["loads_in"] == ["training process (num_workers=0)", "worker processes", None]
     assert values(loader, "fetch_ps") == [100 * US, 40 * US, 8]
@@ -52,7 +53,7 @@ def test_changes_of_all_hosts_are_ranked_together() -> None:
     expected = sorted(
         [*loader_changes(ONE), *loader_changes(OTHER)], key=lambda change: -change.gain_ps
     )
-    texts = {column.name: list(column.values) for column in changes.columns}
+    texts = {column.name: cells(column) for column in changes.columns}
     assert texts["host"] == [change.host for change in expected]
     assert texts["change"] == [change.text for change in expected]
     assert values(changes, "gain_ps") == pytest.approx([change.gain_ps for change in expected])

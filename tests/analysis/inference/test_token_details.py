@@ -111,8 +111,9 @@ def test_the_host_with_most_times_decides_and_models_keep_their_names() -> None:
     request = tokens([event("generate", 0, 30), event("prefill", 1, 4), event("decode", 6, 3)])
     engine = tokens([event("step[DECODE bs=1]", 10 * i, 7) for i in range(6)])
     assert [len(one) for one in (loop, request, engine)] == [3, 2, 5]
-    assert summed_tokens([request, loop, engine], ("generate",)).by == "pass"
-    chosen = summed_tokens([request, loop, request], ("answer", "generate"))
+    models = (*request.models, *loop.models, *engine.models)
+    assert summed_tokens([request, loop, engine], models).by == "pass"
+    chosen = summed_tokens([request, loop, request], models)
     assert (chosen.by, us(chosen.first_ps)) == ("step", [9, 7])
     unnamed = replace(request, first_model=np.array([-1]))
     several = summed_tokens([request, unnamed, request], ("answer", "chat", "generate"))

@@ -109,7 +109,7 @@ def wait_texts(session: Session, monkeypatch: pytest.MonkeyPatch, last_core: int
         replace(comm.ops[0], pod=collective(wait_ps=wait, last_core=core, last_fraction=0.75))
         for wait, core in unlike
     ]
-    return shown(session, monkeypatch, ops=(*ops, *comm.ops[1:])).scalars["wait_ps"].note
+    return shown(session, monkeypatch, ops=tuple(ops)).scalars["wait_ps"].note
 
 
 def test_the_collective_that_waits_most_names_the_last_device(
@@ -127,7 +127,7 @@ def test_without_a_captured_pair_waiting_is_unknown(
     assert number.value is None
     assert number.note == "only one participant of each collective was captured"
     none = shown(session, monkeypatch, pod=replace(comm.pod, collectives=()))
-    assert none.scalars["wait_ps"].note == ""
+    assert none.scalars["wait_ps"].note.startswith("the trace has no collective")
 
 
 def op(name: str, traffic: Traffic = Traffic.DEVICES, **pod: object) -> OpTimes:
@@ -153,7 +153,7 @@ def test_bus_bandwidth_is_weighted_by_the_transfers_time(
     local = shown(session, monkeypatch, ops=(op("e", Traffic.LOCAL),)).scalars["bus_bytes_per_s"]
     assert (local.value, local.note) == (None, "nothing is exchanged between devices")
     unknown = shown(session, monkeypatch, ops=(op("d"),)).scalars["bus_bytes_per_s"]
-    assert (unknown.value, unknown.note) == (None, "")
+    assert (unknown.value, unknown.note) == (None, "the size or the group of the collectives is unknown")
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ def test_an_empty_step_has_no_share(session: Session) -> None:
 @pytest.mark.parametrize(
     ("hidden", "exposed_us", "text"),
     [
-        (0.0, 1.0, "Communication costs almost nothing: 1.00 µs (0.1%) of each step is exposed, and compute "),
+        (0.0, 1.0, "Communication costs almost nothing: 1.00 µs (0.100%) of each step is exposed, and compute "),
         (3.0, 1.0, "hides 75.0% of it."),
         (0.0, 0.0, "hides 0% of it."),
     ],
@@ -282,7 +282,7 @@ def test_communication_that_costs_almost_nothing(
 
 def why(comm: Comm, kind: str, hidden: float, is_async: bool) -> str:
     top = comm.ops[0]
-    made = replace(top, op=replace(top.op, is_async=is_async), hidden_ps=hidden, total_ps=100.0)
+    made = replace(top, op=replace(top.op, is_async=is_async), hidden_ps=hidden, exposed_ps=100.0 - hidden)
     one = replace(comm, ops=(made,), pod=replace(comm.pod, kind=kind))
     return verdict(one).details[0].partition(": ")[2]
 

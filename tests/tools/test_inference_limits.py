@@ -17,8 +17,9 @@ from tb_tpuprof.tools.inference_profile.token_rows import (
     token_sentence,
     token_tables,
 )
-from tb_tpuprof.tools.inference_profile.view import TOOL
+from tb_tpuprof.tools.inference_profile.view import TOOL, scalars
 from tb_tpuprof.tools.requests import mean_working, request_scalars, throughput_by_host
+from tb_tpuprof.trace.trace import Trace
 from tests.analysis.inference.test_loads import load
 from tests.builders import PS, DrawnPlane, build, event
 from tests.tools.drawn_session import session_of
@@ -276,3 +277,46 @@ def test_tokens_per_second_are_those_of_requests_or_of_all_passes() -> None:
     assert rate.note == "13 tokens"
     two = TOOL.run(session_of(*[build([DrawnPlane("/host:CPU", {"engine": passes})])] * 2), None, {})
     assert "tokens_per_s" not in two.scalars
+
+
+def requests_of(*lengths: int) -> Trace:
+    """Requests one after another, or none."""
+    host, at = [event("other", 0, 1)], 2
+    for length in lengths:
+        host.append(event("predict", at, length))
+        at += length
+    return build([DrawnPlane("/host:CPU", {"main": host})])
+
+
+@pytest.mark.parametrize(("place", "is_available"), [(0, True), (2, True), (3, True), (4, False)])
+def test_one_of_the_first_hosts_suffices(place: int, is_available: bool) -> None:
+    """Of five hosts only one marks requests; the page itself reads all."""
+    session = session_of(*(requests_of(5, 9) if i == place else requests_of() for i in range(5)))
+    assert bool(TOOL.availability(session)) is is_available
+    assert TOOL.run(session, None, {}).scalars["n_requests"].value == 2
+
+
+def test_requests_without_a_length_have_no_shares() -> None:
+    none = np.zeros(2, np.int64)
+    found = repeated(2)
+    found = replace(found, latency_ps=none, part_ps=np.zeros_like(found.part_ps), span_ps=0, busy_ps=0)
+    shown = scalars(found, tokens("", [], []))
+    for name in ("device_busy_fraction", "host_fraction", "wait_fraction", "queue_fraction"):
+        assert shown[name].value is None, name
+    busy = scalars(replace(found, span_ps=10, busy_ps=4), tokens("", [], []))["device_busy_fraction"]
+    assert busy.value == 0.4
+
+
+def test_words_and_numbers_of_one_and_of_several_hosts() -> None:
+    one = TOOL.run(session_of(requests_of(5, 9, 40)), None, {}).scalars
+    assert one["requests_per_s"].working == "3 ÷ 54.0 µs = 55,556 per second"
+    assert one["requests_per_s"].note == "requests per second"
+    assert (one["latency_max_ps"].value, one["latency_max_ps"].note) == (40 * PS, "request 3")
+    assert one["latency_mean_ps"].value == 18 * PS
+    assert one["mean_in_progress"].note == "at most 1"
+    two = TOOL.run(session_of(requests_of(5, 9, 40), requests_of(7)), None, {}).scalars
+    assert two["requests_per_s"].working == ""
+    assert two["requests_per_s"].value == pytest.approx(3 / 54e-6 + 1 / 7e-6)
+    long = build([DrawnPlane("/host:CPU", {"main": [event("predict", i * 500_000, 9) for i in range(8)]})])
+    peak = TOOL.run(session_of(long), None, {}).scalars["requests_per_s"].note
+    assert peak == "peak 2 per second"

@@ -259,3 +259,35 @@ def test_quarters_are_those_of_the_whole_history() -> None:
     at_once = [(7, ALLOC, i + 1, 10) for i in range(9)]
     one = history(at_once, [(i + 1, 10) for i in range(9)])
     assert kept(one, levels(one), np.zeros(1, np.int64)).is_steady.tolist() == [False]
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 5, 7, 8, 101])
+def test_the_last_event_is_in_the_last_quarter(length: int) -> None:
+    """Blocks at every ps of a history: each quarter gets the same number, the last one less where they do not
+    divide.
+    """
+    n = max(length, 8)
+    blocks = [(i + 1, 10) for i in range(n)]
+    entries = [(1000 + i * length // n, ALLOC, *block) for i, block in enumerate(blocks)]
+    one = history(entries, blocks)
+    quarters = [0, 0, 0, 0]
+    for at, *_ in entries:
+        width = -(-(entries[-1][0] - 1000 + 1) // 4)
+        quarters[(at - 1000) // width] += 10
+    is_steady = min(quarters) >= sum(quarters) / 16
+    assert kept(one, levels(one), np.zeros(1, np.int64)).is_steady.tolist() == [is_steady]
+
+
+def test_blocks_without_bytes_do_not_grow() -> None:
+    blocks = [(i + 1, 0) for i in range(12)]
+    one = history([(1000 + 9 * i, ALLOC, *block) for i, block in enumerate(blocks)], blocks)
+    assert kept(one, levels(one), np.zeros(1, np.int64)).is_steady.tolist() == [False]
+
+
+def test_levels_that_are_lower_bounds_leave_nothing_unknown() -> None:
+    """5 B were allocated and are said to be gone, 3 B to be there from before: more than the level of 5."""
+    one = history([(0, ALLOC, 1, 5)], [(9, 3)])
+    known = levels(one)
+    assert (known.used_bytes.tolist(), known.is_anchored) == ([5], False)
+    shown = contents(one, known, 0)
+    assert (shown.size_bytes.tolist(), shown.unknown_bytes) == ([5, 3], 0)

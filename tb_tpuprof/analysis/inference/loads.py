@@ -97,7 +97,7 @@ class Load:
         NEAR_A_LIMIT of it on.
         """
         flops, hbm = self.flops_fraction, self.hbm_fraction
-        if flops is None or hbm is None or self.is_above_a_peak:
+        if flops is None or hbm is None:
             return "unknown"
         most_flops, most_hbm = flops + self.unknown_flops, hbm + self.unknown_bytes
         if max(most_flops, most_hbm) < NEAR_A_LIMIT:

@@ -16,6 +16,7 @@ from tb_tpuprof.analysis.cpu.runs import cpu_runs
 from tb_tpuprof.analysis.events.hlo_links import hlo_links
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.planes import OP_LINE, lines_named, planes
+from tb_tpuprof.analysis.events.stat_rows import values_at
 from tb_tpuprof.analysis.inference.work import Part, Work, work
 from tb_tpuprof.analysis.ops.device_ops import device_ops
 from tb_tpuprof.analysis.ops.hlo_record import HloOps
@@ -109,11 +110,8 @@ def piece_work(trace: Trace) -> PieceWork:
 def _piece_of(done: Work, events: npt.NDArray[np.integer]) -> Int64s:
     """The row of `work` of each event on a device, -1 for none."""
     rows = np.flatnonzero(done.part == Part.DEVICE)
-    if not len(rows):
-        return np.full(len(events), -1, np.int64)
     rows = rows[np.argsort(done.event[rows], kind="stable")]
-    place = np.minimum(np.searchsorted(done.event[rows], events), len(rows) - 1)
-    return np.where(done.event[rows[place]] == events, rows[place], -1).astype(np.int64)
+    return values_at(events, done.event[rows], rows, -1)
 
 
 def _on_gpus(trace: Trace, done: Work, ops: HloOps) -> _Runs:
@@ -148,8 +146,6 @@ def _on_tpus(trace: Trace, done: Work, ops: HloOps) -> _Runs:
             place = np.searchsorted(done.start[of_core], start, side="right") - 1
             run = of_core[np.maximum(place, 0)]
             pieces.append(np.where((place >= 0) & (start < done.end[run]), run, -1))
-            nearest = np.minimum(np.searchsorted(known, spans.rows), max(len(known) - 1, 0))
-            is_known = known[nearest] == spans.rows if len(known) else np.zeros(len(start), np.bool_)
-            found_ops.append(np.where(is_known, op_of_known[nearest], -1) if len(known) else nearest - 1)
+            found_ops.append(values_at(spans.rows, known, op_of_known, -1))
             times.append(spans.self_ps)
     return _Runs(*(np.concatenate(column).astype(np.int64) for column in (pieces, found_ops, times)))

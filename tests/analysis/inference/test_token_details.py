@@ -7,9 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tb_tpuprof.analysis.inference.executions import LONGEST_PS
+from tb_tpuprof.analysis.inference.names import Phase
+from tb_tpuprof.analysis.inference.phases import phase_marks
 from tb_tpuprof.analysis.inference.tokens import summed_tokens
 from tests.analysis.inference.test_tokens import tokens, us
-from tests.builders import DrawnEvent, event
+from tests.builders import DrawnEvent, DrawnPlane, build, event
 
 
 @pytest.mark.parametrize(
@@ -121,3 +124,45 @@ def test_the_host_with_most_times_decides_and_models_keep_their_names() -> None:
     assert several.gap_model.tolist() == [2, 2, 2]
     assert several.generations.host.tolist() == [0, 1, 2]
     assert several.generations.label == ("1", "1", "1")
+
+
+@pytest.mark.parametrize(
+    ("start", "length", "is_mark"),
+    [
+        (0, LONGEST_PS - 1, True),
+        (0, LONGEST_PS, False),
+        (LONGEST_PS - 1, 5, True),
+        (LONGEST_PS, 5, False),
+        (1 - LONGEST_PS, 5, True),
+        (-LONGEST_PS, 5, False),
+    ],
+)
+def test_marks_that_last_longer_than_any_job_are_damaged(start: int, length: int, is_mark: bool) -> None:
+    lines = {"main": [DrawnEvent("generate", 0, 100)], "other": [DrawnEvent("prefill", start, length)]}
+    found = phase_marks(build([DrawnPlane("/host:CPU", lines)]))
+    assert found.start_ps.tolist() == [start] * is_mark
+    assert found.end_ps.tolist() == [start + length] * is_mark
+
+
+def test_marks_by_start_with_what_their_names_say() -> None:
+    lines = {
+        "a": [event("generate", 0, 90), event("prefill", 5, 20), event("decode", 30, 6)],
+        "b": [event("decode", 2, 9), event("generate", 20, 50), event("prefill", 21, 3)],
+    }
+    found = phase_marks(build([DrawnPlane("/host:CPU", lines)]))
+    assert us(found.start_ps) == [2, 5, 21, 30]
+    assert found.phase.tolist() == [Phase.DECODE, Phase.PREFILL, Phase.PREFILL, Phase.DECODE]
+    assert found.n_prefill.tolist() == found.n_decode.tolist() == [-1] * 4
+    assert found.request.tolist() == [0, 1, 2, 1]  # the first is itself a request
+    names = [
+        "execute_context_2(30)_generation_3(3)",
+        "step[DECODE bs=7]",
+        "step[EXTEND bs=4 toks=9]",
+        "execute_new_5_cached_6",
+    ]
+    engine = {"engine": [event(name, 20 * i, 9) for i, name in enumerate(names)]}
+    passes = phase_marks(build([DrawnPlane("/host:CPU", engine)]))
+    assert passes.phase.tolist() == [Phase.MIXED, Phase.DECODE, Phase.PREFILL, Phase.MIXED]
+    assert passes.n_prefill.tolist() == [2, 0, 4, 5]
+    assert passes.n_decode.tolist() == [3, 7, 0, 6]
+    assert passes.request.tolist() == [0, 1, 2, 3]

@@ -153,7 +153,7 @@ def test_marks_by_start_with_what_their_names_say() -> None:
     assert us(found.start_ps) == [2, 5, 21, 30]
     assert found.phase.tolist() == [Phase.DECODE, Phase.PREFILL, Phase.PREFILL, Phase.DECODE]
     assert found.n_prefill.tolist() == found.n_decode.tolist() == [-1] * 4
-    assert found.request.tolist() == [0, 1, 2, 1]  # the first is itself a request
+    assert found.request.tolist() == [1, 0, 2, 0]  # the first is itself the second request
     names = [
         "execute_context_2(30)_generation_3(3)",
         "step[DECODE bs=7]",

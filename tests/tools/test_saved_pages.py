@@ -116,7 +116,7 @@ def test_pages_and_hosts_in_a_sentence(tmp_path: Path) -> None:
         for pages in (
             "the table of GPU kernels",
             "the table of GPU kernels and the op profile page",
-            "the table of GPU kernels, the op profile page and the table of TensorFlow operations",
+            "the table of TensorFlow operations, the table of GPU kernels and the op profile page",
         )
     ]
     several = shown(tmp_path, g__kernel_stats__pb=names[0], k__kernel_stats__pb=names[0]).verdict

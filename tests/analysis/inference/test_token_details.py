@@ -166,3 +166,56 @@ def test_marks_by_start_with_what_their_names_say() -> None:
     assert passes.n_prefill.tolist() == [2, 0, 4, 5]
     assert passes.n_decode.tolist() == [3, 7, 0, 6]
     assert passes.request.tolist() == [0, 1, 2, 3]
+
+
+def test_ids_may_be_the_first_text_of_a_file() -> None:
+    """The name of the host's plane is the first text, and so is the second request's id."""
+    found = tokens(
+        [
+            event("prefill", 0, 5, request_id="a"),
+            event("prefill", 6, 7, request_id="/host:CPU"),
+            event("decode", 20, 4, request_id="/host:CPU"),
+            event("decode", 30, 3, request_id="a"),
+        ]
+    )
+    assert found.generations.label == ("a", "/host:CPU")
+    assert us(found.generations.first_ps) == [5, 7]
+    assert us(found.generations.longest_ps) == [28, 11]
+
+
+def test_marks_outside_of_a_server_s_requests_have_no_model() -> None:
+    """The server's requests are on another thread."""
+    found = tokens(
+        [
+            event("prefill", 0, 5, request_id="a"),
+            event("decode", 10, 4, request_id="a"),
+            event("prefill", 20, 6, request_id="b"),
+        ],
+        [event("BatchingSessionRun", 0, 50, model_id="cat"), event("prefill", 5, 9, request_id="c")],
+    )
+    assert found.models == ("cat",)
+    assert found.generations.label == ("a", "c", "b")
+    assert found.generations.model.tolist() == [-1, 0, -1]
+    assert found.gap_model.tolist() == [-1]
+    assert sorted(found.first_model.tolist()) == [-1, -1, 0]
+    assert len(found.of_model("cat")) == 1
+
+
+def test_prompts_since_the_last_token_decide_who_may_be_new() -> None:
+    """On each thread by itself: 2 + 1 prompts may be all of 3 sequences, not of 4; the first pass of a thread
+    has no token before.
+    """
+    thread = [
+        event("step[EXTEND bs=2 toks=9]", 0, 10),
+        event("step[EXTEND bs=1 toks=9]", 12, 8),
+        event("step[DECODE bs=3]", 22, 8),  # 10 after the second prefill
+        event("step[EXTEND bs=2 toks=9]", 40, 5),
+        event("step[EXTEND bs=1 toks=9]", 46, 5),
+        event("step[DECODE bs=4]", 52, 8),  # 30 after the token
+    ]
+    found = tokens(thread, [event("step[EXTEND bs=9 toks=9]", 0, 3), event("step[DECODE bs=10]", 5, 3)])
+    assert us(found.gap_ps) == [10, 30]
+    assert us(found.first_ps) == [10, 8, 5, 5, 3]
+    assert len(found.generations.token_ps) == len(found.generations) == 0
+    alone = tokens([event("step[DECODE bs=2]", 0, 5)], thread)
+    assert us(alone.gap_ps) == [10, 30]

@@ -108,7 +108,7 @@ class Load:
 
 
 def _share_left(known: float, whole: float) -> float:
-    return min(max(1 - known / whole, 0.0), 1.0) if whole > 0 else 1.0
+    return max(1 - known / whole, 0.0) if whole > 0 else 1.0
 
 
 def _fraction(amount: float, most: float, known_ps: float) -> float | None:
@@ -168,7 +168,7 @@ def host_loads(trace: Trace) -> HostLoads:
         amounts = (float(values[i]) for values in sums)
         worked_ps, flops_ps, bytes_ps, flops, roof_flops, hbm_bytes = amounts
         loads[models[model] if model < len(models) else "", Phase(phase_number)] = Load(
-            int(counted[one]) if one < len(counted) else 0,
+            int(counted[one]),
             int(device_ps[i]),
             worked_ps,
             flops_ps,

@@ -125,8 +125,6 @@ def _owners_of_work(trace: Trace, marks: Executions) -> tuple[Int64s, npt.NDArra
     launch says so.
     """
     done = work(trace)
-    if not len(marks):
-        return np.full(len(done), -1, np.int64), np.zeros(len(done), np.bool_)
     among = owners_among(trace, marks)
     owner = among.of(done.event)
     return among.at(owner, done.start), owner >= 0

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import astuple, replace
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 
 from tb_tpuprof.analysis.inference.loads import HostLoads, Load, host_loads, summed_loads
 from tb_tpuprof.analysis.inference.names import Phase
+from tb_tpuprof.analysis.inference.piece_work import _piece_of, piece_work
+from tb_tpuprof.analysis.inference.work import Part
+from tests.analysis.inference.serving import server
 from tests.analysis.inference.test_loads import OPS, PEAKS, engine, load
 from tests.builders import PS, DrawnEvent, DrawnPlane, build, event
 
@@ -74,6 +80,7 @@ def test_operations_belong_to_the_run_that_they_start_in() -> None:
                     event("matmul", 20, 40),
                     event("softmax", 60, 7),
                     event("softmax", 70, length - 1),
+                    event("without a program", 70 + length - 1, 1),
                 ],
             },
             PEAKS,
@@ -84,7 +91,9 @@ def test_operations_belong_to_the_run_that_they_start_in() -> None:
     loads = host_loads(build([DrawnPlane("/host:CPU", {"main": [event("predict", 0, 99)]}), *cores]))
     whole = loads.of("")
     assert whole.device_ps == sum(50 + length for length in (20, 9, 4)) * PS
-    assert whole.worked_ps == sum(5 + 40 + length - 1 for length in (20, 9, 4)) * PS
+    assert whole.worked_ps == sum(5 + 40 + length for length in (20, 9, 4)) * PS
+    assert whole.flops_ps == whole.bytes_ps == whole.worked_ps - 3 * PS
+    assert whole.hbm_bytes == 3 * (2 * 3_000_000 + 10_000_000)
     assert whole.flops == 3 * OPS["matmul"]["flops"]
     assert whole.max_flops == pytest.approx(183 * 1e8)
     assert whole.max_bytes == pytest.approx(183 * 1e6)
@@ -141,3 +150,69 @@ def test_peaks_of_all_hosts_are_known_if_those_of_each_with_work_are() -> None:
     assert summed.of("").n == 3 + 3 + 1
     assert summed.of("").flops == one.of("").flops + other.of("").flops + 0.1
     assert not summed_loads([one, replace(third, knows_peaks=False), other]).knows_peaks
+
+
+def test_nothing_is_no_load() -> None:
+    assert astuple(HostLoads({}, "TPU", True).of("any")) == (0,) * 10
+
+
+def test_equal_shares_are_the_nearer_peak_s() -> None:
+    """A quarter of the time has unknown FLOPs, so up to half of the peak may be used: as much as of HBM's."""
+    one = replace(load(0.25, 0.5), flops_ps=75.0)
+    assert (one.flops_fraction, one.unknown_flops, one.unknown_bytes) == (0.25, 0.25, 0.0)
+    assert one.bound == "memory"
+    assert replace(one, hbm_bytes=0.49).bound == "unknown"
+    other = replace(load(0.5, 0.25), bytes_ps=75.0)
+    assert other.bound == "compute"
+    assert replace(other, roof_flops=0.49).bound == "unknown"
+
+
+def test_cores_that_lack_programs_or_operations_work_nevertheless() -> None:
+    """Three cores: one without programs, one with both, one without operations."""
+    host = DrawnPlane("/host:CPU", {"main": [event("predict", 0, 99)]})
+    ops, modules = [event("matmul", 10, 50)], [event("jit_p(1)", 10, 50)]
+    cores = [
+        DrawnPlane(f"/device:TPU:{i}", lines, PEAKS, OPS)
+        for i, lines in enumerate(
+            ({"XLA Ops": ops}, {"XLA Modules": modules, "XLA Ops": ops}, {"XLA Modules": modules})
+        )
+    ]
+    whole = host_loads(build([host, *cores])).of("")
+    assert (whole.device_ps, whole.worked_ps) == (150 * PS, 150 * PS)
+    assert (whole.flops, whole.flops_ps) == (8_000_000_000, 100 * PS)
+
+
+def test_only_work_on_devices_has_pieces() -> None:
+    """Copies of 5 and 7 µs are no work, and an operation that is in none of the stretches counts in none."""
+    host = [event("predict", 0, 99), *(event("cudaLaunchKernel", i, 1, correlation_id=i) for i in (1, 3, 5))]
+    stream = [
+        event("MemcpyHToD", 10, 5, correlation_id=1),
+        event("gemv", 20, 9, correlation_id=3),
+        event("MemcpyDToH", 40, 7, correlation_id=5),
+    ]
+    trace = build([DrawnPlane("/host:CPU", {"main": host}), DrawnPlane("/device:GPU:0", {"s": stream})])
+    assert sorted(piece_work(trace).worked_ps.tolist()) == [0, 0, 9 * PS]
+    done: Any = SimpleNamespace(
+        part=np.array([Part.DEVICE, Part.TO_HOST, Part.DEVICE, Part.DEVICE]), event=np.array([9, 4, 2, 7])
+    )
+    assert _piece_of(done, np.array([2, 3, 4, 7, 9, 11])).tolist() == [2, -1, -1, 3, 0, -1]
+    none: Any = SimpleNamespace(part=np.array([Part.TO_HOST]), event=np.array([2]))
+    assert _piece_of(none, np.array([2, 3])).tolist() == [-1, -1]
+
+
+def test_marks_and_work_of_batches_have_the_models_of_their_batches() -> None:
+    """Work outside of requests has no model; the server's marks are inside of its requests."""
+    loads = host_loads(server())
+    assert set(loads.loads) == {(model, Phase.NONE) for model in ("", "cat:1", "dog:2")}
+    marks = [event("BatchingSessionRun", 0, 50, model_id="cat"), event("prefill", 5, 20)]
+    beside = [event("prefill", 60, 20)]
+    launches = [event("cudaLaunchKernel", at, 1, correlation_id=i + 1) for i, at in enumerate((6, 61))]
+    kernels = [event("gemv", at, length, correlation_id=i + 1) for i, (at, length) in enumerate(((8, 9), (63, 4)))]
+    host = DrawnPlane("/host:CPU", {"a": [*marks, launches[0]], "b": [*beside, launches[1]]})
+    found = host_loads(build([host, DrawnPlane("/device:GPU:0", {"s": kernels})]))
+    assert {key: (one.n, one.device_ps) for key, one in found.loads.items()} == {
+        ("", Phase.NONE): (1, 9 * PS),
+        ("", Phase.PREFILL): (2, 9 * PS),
+        ("cat", Phase.NONE): (1, 9 * PS),
+        ("cat", Phase.PREFILL): (1, 9 * PS),
+    }

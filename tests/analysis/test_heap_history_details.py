@@ -129,6 +129,27 @@ def test_the_peak_is_the_last_of_equals() -> None:
     assert levels(history(entries, [(3, 3), (4, 4)])).peak == 3
 
 
+def test_the_peak_may_be_the_first_event() -> None:
+    entries = [(0, ALLOC, 1, 8), (1, COMPLETED, 1, 8), (2, ALLOC, 2, 5)]
+    one = history(entries, [(2, 5)])
+    assert levels(one).peak == 0
+    found = kept(history(entries[:1], [(1, 8)]), levels(history(entries[:1], [(1, 8)])), np.zeros(1, np.int64))
+    assert (found.first.tolist(), found.last.tolist()) == ([0], [0])
+
+
+def test_levels_begin_at_what_was_freed_at_least() -> None:
+    """30 B from before are freed and 40 allocated, of which 5 are said to be left."""
+    one = history([(0, COMPLETED, 7, 30), (1, ALLOC, 1, 40)], [(1, 5)])
+    known = levels(one)
+    assert (known.used_bytes.tolist(), known.is_anchored) == ([0, 40], False)
+
+
+def test_a_block_that_the_history_has_freed_and_the_end_lists_is_older() -> None:
+    one = history([(0, ALLOC, 1, 5), (1, COMPLETED, 1, 5)], [(1, 5)])
+    shown = contents(one, levels(one), 1)
+    assert (shown.size_bytes.tolist(), shown.event.tolist()) == ([5], [-1])
+
+
 def test_partners_of_blocks_and_of_frees_from_before() -> None:
     entries = [
         (0, COMPLETED, 7, 30),  # allocated before the history

@@ -32,6 +32,8 @@ from tests.tools.test_communication import exposed, joined
 from tests.tools.test_communication_words import columns, shown
 from tests.tools.test_inference_words import values
 
+US = 1_000_000
+
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
@@ -295,13 +297,17 @@ def test_why_an_operation_is_exposed(session: Session) -> None:
     assert why(comm, "TPU", 0.9, is_async=True) == "nothing computes while it runs."
     assert why(comm, "TPU", 1.0, is_async=True) == "compute hides only 1.00% of it."
     assert why(comm, "GPU", 50.0, is_async=False) == "compute hides only 50.0% of it."
+    nothing = replace(comm.ops[0], hidden_ps=0.0, exposed_ps=0.0)
+    gpus = replace(comm, ops=(nothing,), pod=replace(comm.pod, kind="GPU"))
+    assert verdict(gpus).details[0].endswith("nothing computes while it runs.")
 
 
 def test_the_share_of_the_top_operation(session: Session) -> None:
     comm = exposed(joined(session), 1.0)
     top = replace(comm.ops[0], exposed_ps=Costs(comm).exposed_ps / 4)
-    said = verdict(replace(comm, ops=(top, *comm.ops, *comm.ops))).details[0]
-    assert said.startswith("25.0% of this time is `x.1`: ")
+    for more in (1, 2):
+        said = verdict(replace(comm, ops=(top, *comm.ops * more))).details[0]
+        assert said.startswith("25.0% of this time is `x.1`: ")
     assert verdict(comm).details[0].startswith("All of it is `x.1`: ")
 
 
@@ -342,6 +348,90 @@ def test_what_limits_the_saving(session: Session) -> None:
     ]
 
 
+def test_data_that_hides_all_but_a_hundredth_is_not_limited(session: Session) -> None:
+    comm = exposed(joined(session), 1.0)
+    assert limited(comm, [[99, 99]] * 4) == []
+    assert len(limited(comm, [[99, 98]] * 4)) == 1
+
+
+def test_unlike_steps_and_kinds_of_traffic_count_with_their_means(session: Session) -> None:
+    """Two devices move 100 and 300 ps, half of it copies, and compute 150 and 350: less is hidden already."""
+    comm = exposed(joined(session), 1.0)
+    moved = np.zeros((2, 2, 3), np.int64)
+    moved[:, :, Traffic.DEVICES] = moved[:, :, Traffic.LOCAL] = [[50, 150], [50, 150]]
+    total = np.full((2, 2), 1000, np.int64)
+
+    def said(computing: list[list[int]], hidden: int = 0) -> list[str]:
+        covered = np.full_like(moved, hidden)
+        made = replace(
+            comm,
+            step_names=("a", "b"),
+            cores=comm.cores[:2],
+            host_of=comm.host_of[:2],
+            exposed_ps=moved,
+            hidden_ps=covered,
+            total_ps=total,
+            begin_ps=np.zeros_like(total),
+            compute_ps=np.array(computing, np.int64),
+            pod=replace(comm.pod, waited_ps=np.zeros((2, 2))),
+        )
+        return list(verdict(made).details[1:])
+
+    some = "In some steps data moves for longer than the compute that could hide it."
+    assert said([[150, 260]] * 2) == [some]  # 205 ps on average are more than 200
+    assert said([[150, 240]] * 2) == [
+        "Data moves for 200 ps, longer than the 195 ps of compute that could hide it."
+    ]
+    assert said([[150, 240], [150, 260]]) == [
+        "On 1 of 2 cores, data moves for longer than the compute that could hide it."
+    ]
+    assert said([[150, 260]] * 2, 10)[0].startswith("Data moves for 230 ps")
+
+
+def test_waiting_is_no_time_that_compute_could_hide(session: Session) -> None:
+    """Of 260 µs half is waiting, and compute hides the other half."""
+    comm = exposed(joined(session), 1.0)
+    half = np.rint(comm.exposed_ps.sum(axis=2) / 2).astype(np.int64)
+    made = replace(waits(comm, 0.5), compute_ps=half + 1)
+    assert not any("data moves" in text.lower() for text in verdict(made).details)
+
+
+@pytest.mark.parametrize(("waited", "says"), [(10, True), (9, False)])
+def test_a_tenth_of_waiting_is_much(session: Session, waited: int, says: bool) -> None:
+    """Of 100 ps."""
+    comm = exposed(joined(session), 1.0)
+    times = np.zeros_like(comm.exposed_ps)
+    times[:, :, Traffic.DEVICES] = 100
+    pod = replace(comm.pod, waited_ps=np.full(comm.total_ps.shape, float(waited)))
+    made = replace(comm, exposed_ps=times, total_ps=np.full_like(comm.total_ps, 900), pod=pod)
+    assert any("is waiting" in text for text in verdict(made).details) is says
+
+
+@pytest.mark.parametrize(
+    ("exposed_us", "level", "start"),
+    [(10, "good", "Exposed"), (30, "warn", "Exposed"), (100, "bad", "Exposed"), (9, "good", "Communication")],
+)
+def test_levels_begin_at_their_limits(session: Session, exposed_us: int, level: str, start: str) -> None:
+    """Of steps of 1,000 µs."""
+    comm = exposed(joined(session), 1.0)
+    times = np.zeros_like(comm.exposed_ps)
+    times[:, :, Traffic.DEVICES] = exposed_us * US
+    said = verdict(replace(comm, exposed_ps=times))
+    assert (said.level, said.text.startswith(start)) == (level, True)
+
+
+def test_one_exchange_makes_it_communication(session: Session) -> None:
+    comm = exposed(joined(session), 1.0)
+    few = np.ones_like(comm.exposed_ps)
+    ops = {traffic: op("x", traffic) for traffic in (Traffic.DEVICES, Traffic.HOST, Traffic.LOCAL)}
+    copies = replace(comm, exposed_ps=few, hidden_ps=few, ops=(ops[Traffic.HOST], ops[Traffic.LOCAL]))
+    assert verdict(copies).text.startswith("Copies cost almost nothing")
+    assert verdict(copies).text.endswith("compute hides 50.0% of their time.")
+    one = replace(copies, ops=(*copies.ops, ops[Traffic.DEVICES]))
+    assert verdict(one).text.startswith("Communication costs almost nothing")
+    assert verdict(one).text.endswith("compute hides 50.0% of it.")
+
+
 def waits(comm: Comm, waited: float, *pods: object) -> Comm:
     """Each device waits for this share of its exposed time."""
     times = comm.exposed_ps.sum(axis=2) * waited
@@ -369,7 +459,20 @@ def test_devices_are_compared_where_they_wait(session: Session, share: float, ha
     assert tools == (["trace_viewer", "pod_viewer"] if has_link else ["trace_viewer"])
 
 
-@pytest.mark.parametrize(("gain", "text"), [(499, "save almost nothing."), (501, "save at most 0.0501%.")])
+@pytest.mark.parametrize(("waited", "has_link"), [(10, False), (11, True)])
+def test_a_hundredth_of_unlike_steps(session: Session, waited: int, has_link: bool) -> None:
+    """Of steps of 500 and 1,500 ps, in turn."""
+    comm = exposed(joined(session), 1.0)
+    total = np.full_like(comm.total_ps, 500)
+    total[:, ::2] = 1500
+    pod = replace(comm.pod, waited_ps=np.full(total.shape, float(waited)))
+    moved = np.zeros_like(comm.exposed_ps)
+    moved[:, :, Traffic.DEVICES] = 100
+    made = replace(comm, total_ps=total, exposed_ps=moved, begin_ps=np.zeros_like(total), pod=pod)
+    assert any(step.tool == "pod_viewer" for step in verdict(made).next) is has_link
+
+
+@pytest.mark.parametrize(("gain", "text"), [(499, "save almost nothing."), (500, "save at most 0.0500%.")])
 def test_a_gain_from_a_twentieth_of_a_percent(session: Session, gain: int, text: str) -> None:
     """Of steps of 1,000 µs; only that much compute could hide anything."""
     comm = exposed(joined(session), 1.0)

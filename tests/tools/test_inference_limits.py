@@ -109,6 +109,11 @@ def test_the_highest_known_percentile_stands_beside_the_median(n: int, note: str
         assert [number.value for number in found.values()] == ([] if note is None else [(n + 1) // 2 * PS])
 
 
+def test_a_percentile_of_zero_is_known() -> None:
+    for n, note in ((10, "p90 0 ps"), (100, "p99 0 ps")):
+        assert token_numbers(tokens("request", [0] * n, []))["first_token_p50_ps"].note == note
+
+
 @pytest.mark.parametrize(
     ("by", "first", "gap", "sentence"),
     [
@@ -206,6 +211,24 @@ def test_nearly_all_is_all(known: float, text: str, least: str) -> None:
     )
     neither = load_sentence(loads_of({Phase.NONE: load(0.1, 0.2, known)}), "", "requests")
     assert neither.endswith(f"below both limits ({least}HBM bandwidth 20.0% of peak, FLOP rate 10.0%).")
+
+
+def test_what_is_known_needs_both_amounts() -> None:
+    """The FLOPs of half of the time are known, the bytes of nine tenths."""
+    one = replace(load(0.1, 0.1), flops_ps=50.0, bytes_ps=90.0)
+    table = load_table(loads_of({Phase.NONE: one}), "", "requests")["loads"]
+    assert values(table, "known_fraction") == [0.5]
+    assert "of 50.0% of the operations' time are unknown" in reason(one, loads_of({Phase.NONE: one}))
+    other = replace(load(0.1, 0.1), flops_ps=90.0, bytes_ps=50.0)
+    assert values(load_table(loads_of({Phase.NONE: other}), "", "x")["loads"], "known_fraction") == [0.5]
+
+
+def test_shares_of_nothing() -> None:
+    """An operation may have no FLOPs, or move nothing."""
+    none = load_sentence(loads_of({Phase.NONE: load(0.0, 0.5)}), "", "requests")
+    assert none.endswith("limited by HBM bandwidth (50.0% of peak; FLOP rate 0%).")
+    no_bytes = load_sentence(loads_of({Phase.NONE: load(0.5, 0.0)}), "", "requests")
+    assert no_bytes.endswith("limited by FLOP rate (50.0% of peak; HBM bandwidth 0%).")
 
 
 def test_unknown_phases_are_named_after_the_known_ones() -> None:

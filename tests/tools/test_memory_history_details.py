@@ -118,6 +118,29 @@ def test_what_is_not_in_use_of_what_is_held_needs_both() -> None:
     assert shares == pytest.approx([np.nan, np.nan, 0.0], nan_ok=True)
 
 
+def test_two_devices_are_told_apart_and_all_failures_counted() -> None:
+    found = notes(shown(ZERO, ONE, device="GPU 0"))
+    assert found["peak_bytes"] == (70, "of GPU 0, 20.0 µs into the history")
+    assert found["n_failures"] == (0, "on all devices")
+    assert notes(shown(TWO, ZERO, replace(TWO, device="GPU 3")))["n_failures"] == (4, "on all devices")
+
+
+def test_a_device_that_only_failed_holds_nothing() -> None:
+    nothing = device("GPU 0", [(0, OOM, 1, 5)], stack=[1])
+    assert notes(shown(nothing))["reserved_peak_bytes"] == (0, "")
+    least = device("GPU 0", [(0, ALLOC, 1, 1)], [(1, 1)], 1)
+    assert notes(shown(least))["reserved_peak_bytes"] == (1, "0% of it not in use then")
+    empty = history_of(Recording((), STACKS, 1), {})
+    assert (empty.is_growing, empty.tables, empty.failure) == (False, {}, "")
+
+
+@pytest.mark.parametrize(("n", "is_cut"), [(3200, False), (3201, True)])
+def test_the_page_is_800_pixels_wide_unless_it_says_so(n: int, is_cut: bool) -> None:
+    """Up to four events per pixel are all drawn."""
+    many = device("GPU 0", [(i, ALLOC, i + 1, 1) for i in range(n)], [], 10**6, [1] * n)
+    assert ("drawn" in shown(many).tables["timeline"].note) is is_cut
+
+
 def failed(requested: int, *, in_use: int = 40, by: int = 1, of: int = 2) -> str:
     """30 B more are held than in use."""
     entries = [(0, GROW, 1, in_use + 30), (10, ALLOC, 1, in_use), (20, OOM, 7, requested)]

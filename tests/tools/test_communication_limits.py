@@ -504,6 +504,24 @@ def test_the_capture_is_called_that(whole: Payload) -> None:
     assert whole.scalars["capture_span_ps"].note == "mean of 4 cores"
 
 
+def test_words_of_a_cpu_and_titles_of_tables(session: Session, whole: Payload) -> None:
+    comm = joined(session)
+    cpu = replace(comm, pod=replace(comm.pod, kind="CPU"))
+    assert ops_table(comm).note == "times are means per step and core"
+    assert ops_table(cpu).note == "times are means per step and device"
+    assert steps_table(cpu).note == "mean over 4 devices"
+    assert values(devices_table(cpu), "device_row") == values(devices_table(comm), "device_row")
+    assert steps_table(comm).title != whole.tables["steps"].title == "The capture"
+
+
+def test_one_exchange_of_gpus_has_a_line(session: Session) -> None:
+    comm = exposed(joined(session), 1.0)
+    ops = (comm.ops[0], op("x", Traffic.HOST), op("y", Traffic.LOCAL))
+    gpus = replace(comm, ops=ops, pod=replace(comm.pod, kind="GPU"))
+    assert verdict(gpus).next[0].text.endswith(", on the lines Exposed communication")
+    assert "Exposed" not in verdict(replace(gpus, ops=ops[1:])).next[0].text
+
+
 def test_what_the_exposed_share_is_made_of(session: Session) -> None:
     comm = joined(session)
     assert exposed_share(comm).note.endswith(": 228 µs collectives, 25.0 µs copies, 7.00 µs data in flight")

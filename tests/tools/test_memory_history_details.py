@@ -159,6 +159,8 @@ def test_what_failed() -> None:
         "are too small or of another pool: `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True` reduces "
         "fragmentation."
     )
+    assert "(100% of it was allocated at `f2 m.py:2`)" in failed(99, in_use=1)
+    assert "reduces fragmentation" in failed(1)
     assert failed(31, by=0).startswith("GPU 0 ran out of memory: an allocation needed 31 B while")
     assert "(100% of it has no recorded stack)" in failed(31, of=0)
     assert failed(31, in_use=0) == f"{start} 31 B while 0 B were in use and the device had 7 B left. {use}"

@@ -511,6 +511,13 @@ def test_words_of_a_cpu_and_titles_of_tables(session: Session, whole: Payload) -
     assert ops_table(cpu).note == "times are means per step and device"
     assert steps_table(cpu).note == "mean over 4 devices"
     assert values(devices_table(cpu), "device_row") == values(devices_table(comm), "device_row")
+    titles = {column.name: column.title for column in steps_table(comm).columns}
+    assert (titles["step"], titles["step_ps"]) == ("Step", "Step time")
+    assert np.isfinite(values(ops_table(comm), "bytes_per_s")).all()  # of unknown memory, too
+    total = comm.total_ps.copy()
+    total[:, ::2] *= 3
+    unlike = values(ops_table(replace(comm, total_ps=total)), "exposed_fraction")
+    assert unlike == pytest.approx([one / 2 for one in values(ops_table(comm), "exposed_fraction")])
     assert steps_table(comm).title != whole.tables["steps"].title == "The capture"
 
 

@@ -128,6 +128,8 @@ def test_two_devices_are_told_apart_and_all_failures_counted() -> None:
 def test_a_device_that_only_failed_holds_nothing() -> None:
     nothing = device("GPU 0", [(0, OOM, 1, 5)], stack=[1])
     assert notes(shown(nothing))["reserved_peak_bytes"] == (0, "")
+    (failure,) = rows(shown(nothing).tables["failures"])
+    assert failure[1:] == ("f1 m.py:1", 5, 1, 0, 0, 0, "(no stack recorded)", 0)
     least = device("GPU 0", [(0, ALLOC, 1, 1)], [(1, 1)], 1)
     assert notes(shown(least))["reserved_peak_bytes"] == (1, "0% of it not in use then")
     empty = history_of(Recording((), STACKS, 1), {})

@@ -276,6 +276,7 @@ def test_how_many_events_are_drawn() -> None:
     # The event before the window is drawn, too.
     assert shown(many, start_ps=3 * US, end_ps=3 * US + 1).tables["timeline"].note == "1 event"
     assert shown(many, start_ps=3 * US, end_ps=4 * US).tables["timeline"].note == "2 events"
+    assert shown(many, start_ps=3 * US, end_ps=4 * US - 1).tables["timeline"].note == "1 event"
     narrow = shown(many, start_ps=0, end_ps=9 * US, width_px=1).tables["timeline"]
     assert (narrow.note, narrow.n_rows) == ("2 of 9 events drawn", 2)
     assert [row[0] for row in rows(narrow)] == [0, 8 * US]
@@ -321,6 +322,9 @@ def test_blocks_by_place_and_by_size() -> None:
     after = shown(one, at_ps=12 * US).tables
     assert (rows(after["at_places"]), after["at_places"].note) == ([], "0 B at 12.0 µs")
     assert rows(after["kept"]) == []
+    nothing = shown(device("GPU 0", [(0, ALLOC, 1, 0)], [(1, 0)], 9, [1])).tables
+    assert rows(nothing["at_places"]) == [("f1 m.py:1", 0, 0.0, 1, 0)]
+    assert rows(nothing["at_sizes"]) == [(0, 1, 0, 0.0, "f1 m.py:1")]
     known = shown(one, at_ps=6 * US).tables["at_places"]
     assert [row[3:] for row in rows(known)] == [(2, 20), (1, 12), (3, 4)]
 

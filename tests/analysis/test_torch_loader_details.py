@@ -44,6 +44,13 @@ def test_copies_count_in_the_step_that_they_begin_in(tmp_path: Path) -> None:
     assert (use.n_steps, use.steps_ps) == (3, 650 * US)
 
 
+def test_markers_without_steps_have_no_loader(tmp_path: Path) -> None:
+    """Nothing runs on a device, so the markers are no steps."""
+    marks = [marked(i, *span) for i, span in enumerate(STEPS)]
+    fetches = [call(SINGLE, "user_annotation", begin + 10, 5) for begin, _ in STEPS]
+    assert loader_use(trace_of(tmp_path, [*marks, *fetches])) is None
+
+
 def test_fetches_inside_one_another_are_one(tmp_path: Path) -> None:
     """PyTorch's event encloses the frames of its loader, one of which starts with it; two fetches touch."""
     frame, other = "torch/utils/data/dataloader.py(700): __next__", "torch/utils/data/dataloader.py(9): __next__"
@@ -67,6 +74,24 @@ def test_the_call_with_most_time_names_the_loader(tmp_path: Path) -> None:
     use = loader_use(trace_of(tmp_path, events))
     assert use is not None
     assert (use.name, use.fetch_ps, use.longest_ps) == (MULTI, 110 * US, 50 * US)
+    assert (use.waiting_ps, use.pinning_ps) == (110 * US, 0)
+
+
+def test_a_long_fetch_names_the_loader_whenever_it_was(tmp_path: Path) -> None:
+    events = steps()
+    for start, length, loader in ((110, 50, SINGLE), (310, 10, SINGLE), (600, 30, MULTI)):
+        events.append(call(loader, "user_annotation", start, length))
+    use = loader_use(trace_of(tmp_path, events))
+    assert use is not None
+    assert (use.name, use.mode) == (SINGLE, "in_process")
+
+
+def test_frames_alone_do_not_say_where_batches_are_made(tmp_path: Path) -> None:
+    frame = "torch/utils/data/dataloader.py(700): __next__"
+    calls = [call(frame, "python_function", begin + 10, 20) for begin, _ in STEPS]
+    use = loader_use(trace_of(tmp_path, [*steps(), *calls]))
+    assert use is not None
+    assert (use.name, use.mode, use.n_fetches) == (frame, "unknown", 3)
 
 
 def test_pinning_counts_outside_of_fetches_and_kernels(tmp_path: Path) -> None:

@@ -329,6 +329,13 @@ def test_blocks_by_place_and_by_size() -> None:
     assert [row[3:] for row in rows(known)] == [(2, 20), (1, 12), (3, 4)]
 
 
+def test_numbers_are_whole_unless_some_are_unknown() -> None:
+    assert history_rows.known(np.array([0, 3])).dtype == np.int64
+    some = history_rows.known(np.array([0, -1, 5]))
+    assert some.dtype == np.float64
+    assert some == pytest.approx([0, np.nan, 5], nan_ok=True)
+
+
 def test_what_stays_with_its_first_and_last_time(monkeypatch: pytest.MonkeyPatch) -> None:
     entries = [(0, ALLOC, 1, 20), (3, ALLOC, 2, 10), (4, ALLOC, 3, 12), (7, ALLOC, 4, 4), (9, ALLOC, 5, 8)]
     survivors = [(1, 20), (2, 10), (3, 12), (4, 4), (5, 8)]

@@ -84,13 +84,27 @@ def test_operations_and_what_was_there_before(tmp_path: Path) -> None:
     assert operations.note == "3.47 KiB at the peak"
 
 
+def test_one_byte_of_before_has_a_row(tmp_path: Path) -> None:
+    found = tables(tmp_path, 300, [mark(23, 1, 500, 501), mark(53, 2, 2000, 2501)])
+    for name, column in (("modules", "module"), ("operations", "op")):
+        assert texts(found[name], column)[-1] == "(allocated before the capture)"
+        assert values(found[name], "at_bytes")[-1] == 1
+
+
+def test_a_moment_at_which_nothing_is_in_use(tmp_path: Path) -> None:
+    found = tables(tmp_path, 300, [mark(23, 1, 500, 500), mark(24, 1, -500, 0)])
+    assert values(found["operations"], "fraction") == [0]
+    assert found["operations"].note == "0 B at the peak"
+
+
 def test_without_older_allocations_no_row_says_so(tmp_path: Path) -> None:
     marks = [mark(23, 1, 500, 500), mark(53, 2, 2000, 2500), mark(91, 3, 30, 2530)]
     found = tables(tmp_path, 300, marks)
     for name, column in (("modules", "module"), ("operations", "op")):
         assert "(allocated before the capture)" not in texts(found[name], column)
         assert sum(values(found[name], "fraction")) == pytest.approx(1)
-        assert not np.isnan(values(found[name], "n_at")).any()
+        counts = next(column.values for column in found[name].columns if column.name == "n_at")
+        assert np.asarray(counts).dtype.kind == "i"
         assert found[name].note == "2.47 KiB at the peak"
 
 
@@ -105,6 +119,9 @@ def test_long_lists_are_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n: 
     assert texts(modules, "module")[0] == "Net_0 › Linear_1"
     assert texts(modules, "module")[-1] == "(allocated before the capture)"
     assert values(modules, "fraction")[-1] == pytest.approx(1000 / 3557)
+    operations = found["operations"]
+    assert operations.n_rows == min(n, 4) + 1
+    assert texts(operations, "op")[-1] == "(allocated before the capture)"
 
 
 def test_the_module_with_most_memory_is_named(tmp_path: Path) -> None:
@@ -126,6 +143,7 @@ def test_a_tenth_of_the_memory_is_worth_naming(tmp_path: Path, size: int, is_nam
 def test_only_what_is_known_has_a_table(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
+    assert tables(tmp_path / "a", 300, [mark(105, 2, 10, 10)]) == {}  # no allocation names an operation
     marks = [mark(105, 2, 10, 10), mark(155, 7, 40, 50, ENGINE)]
     outside = tables(tmp_path / "a", 300, marks)["modules"]
     assert texts(outside, "module") == [OUTSIDE, OUTSIDE]

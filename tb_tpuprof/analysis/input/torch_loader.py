@@ -136,8 +136,7 @@ def _in_steps(trace: Trace, rows: Rows, markers: Windows) -> Rows:
     """The events that begin in one of the windows."""
     start = trace.events["start_ps"][rows]
     window = np.searchsorted(markers.start, start, side="right") - 1
-    is_in = (window >= 0) & (start < markers.end[np.maximum(window, 0)]) if len(markers.end) else window >= 0
-    return rows[is_in]
+    return rows[(window >= 0) & (start < np.append(markers.end, 0)[np.maximum(window, 0)])]
 
 
 def _span(trace: Trace, rows: Rows) -> tuple[Int64s, Int64s]:

@@ -104,6 +104,14 @@ def test_shares_are_of_the_mean_step_of_unlike_hosts() -> None:
     assert one.rank == pytest.approx(64 * PS / 2)
 
 
+def test_a_tenth_above_the_mean_is_alike() -> None:
+    """9, 10 and 11 µs, then 8.9, 10 and 11.1."""
+    hosts = [host(name, (time,) * 3) for name, time in (("a", 9), ("b", 10), ("c", 11))]
+    assert "most on" not in communication(hosts).sentence
+    hosts = [host(name, (time,) * 3) for name, time in (("a", 8.9), ("b", 10), ("c", 11.1))]
+    assert "most on `c`: 11.1 µs" in communication(hosts).sentence
+
+
 def test_one_host_has_no_other_to_be_named_beside() -> None:
     assert communication([host("a", (12, 24, 36))]).sentence == (
         "Each step spends 24.0 µs (12.0%) in collectives while nothing computes (mostly `all-reduce.4`)."

@@ -11,7 +11,7 @@ import pytest
 
 from tb_tpuprof.analysis.hlo.memory_accesses import SPACES
 from tb_tpuprof.analysis.hlo.work import Work, join_work, no_work
-from tb_tpuprof.analysis.ops.roof_excess import Excess, excess_notices
+from tb_tpuprof.analysis.ops.roof_excess import Excess, excess_notices, roof_excesses
 from tb_tpuprof.analysis.ops.roofline import (
     ABOVE_PEAK,
     LIMITS,
@@ -192,6 +192,8 @@ def test_limits_in_words() -> None:
     ):
         texts = [limit_text(nearest, value, "scope/dot.1") for value in (0.31, 0.3, 0.29)]
         assert texts == [above, above, below]
+    assert limit_text("HBM", 0.9, "train/copy-done.1") == WAITING
+    assert limit_text("HBM", 0.9, "copy-done.1/dot") == "HBM"
     assert [in_words(one) for one in RESOURCES[:3]] == ["compute", "HBM", "CMEM read"]
 
 
@@ -206,6 +208,7 @@ def test_ratios_without_a_denominator_are_unknown() -> None:
 def test_the_first_host_with_known_peaks_counts() -> None:
     compute, memory, both = Roofs(9.0, (0.0,) * 5), Roofs(0.0, (3.0,) * 5), Roofs(7.0, (0.0, 2.0, 0, 0, 0))
     assert [one.is_known for one in (compute, memory, both)] == [False, False, True]
+    assert Roofs(0.5, (0.5,)).is_known
     assert first_roofs([compute, memory, both, PEAKS]) is both
     assert first_roofs([compute, memory]) is compute
     assert PEAKS.short_sources == ("the trace", "data sheet Z")
@@ -220,15 +223,50 @@ def test_peaks_of_on_chip_memories_are_those_of_the_first_core() -> None:
         return DrawnPlane(f"/device:TPU:{i}", {"XLA Ops": [DrawnEvent("a", 0, US)]}, stats)
 
     host = DrawnPlane("/host:CPU", {"main": [DrawnEvent("a", 0, US)]})
-    trace = build([host, core(0, 5.0, 0.0, 7.0, math.inf), core(1, 50.0, 60.0, 70.0, 80.0)])
-    assert roofs(trace).bytes_per_s[1:] == (5e9, 0.0, 7e9, 0.0)
+    trace = build([host, core(0, 0.5, 0.0, 7.0, math.inf), core(1, 50.0, 60.0, 70.0, 80.0)])
+    assert roofs(trace).bytes_per_s[1:] == (5e8, 0.0, 7e9, 0.0)
     assert roofs(build([host])).bytes_per_s == (0.0,) * 5
+    assert roofs(trace).shared_bytes_per_s == 0.0
+
+
+def test_only_gpus_have_shared_memory() -> None:
+    stats: Stats = {"compute_cap_major": 9, "core_count": 3, "clock_rate": 500_000}
+    gpu = build([DrawnPlane("/device:GPU:0", {"Stream #1": [DrawnEvent("k", 0, 1)]}, stats)])
+    assert roofs(gpu).shared_bytes_per_s == 3 * 500_000 * 1000 * 256
+    assert roofs(gpu).bytes_per_s[1:] == (0.0,) * 4
 
 
 def excess(
     op: str, factor: float, resource: str = "HBM", time_us: float = 10.0, program: str = "p"
 ) -> Excess:
     return Excess(op, program, resource, time_us * US, time_us * US * factor)
+
+
+def test_operations_by_how_far_they_exceed_the_peak() -> None:
+    """Of 2, 1 and 1 runs, on a core of 1 TFLOP/s and 1 GB/s: 60 MFLOP in 50 µs, 60 kB in 20, 30 kB in 15."""
+    ops = {"dot.1": (30_000_000, 0), "copy.2": (0, 60_000), "copy.3": (0, 30_000), "dot.4": (1, 1)}
+    metadata: dict[str, Stats] = {
+        name: {
+            "program_id": 7,
+            "symbol_id": i + 1,
+            "hlo_category": "loop fusion",
+            "flops": flops,
+            "bytes_accessed": n_bytes,
+        }
+        for i, (name, (flops, n_bytes)) in enumerate(ops.items())
+    }
+    runs = (("dot.1", 20), ("copy.2", 20), ("copy.3", 15), ("dot.1", 30), ("dot.4", 40))
+    events = [DrawnEvent(name, 50 * i * US, length * US) for i, (name, length) in enumerate(runs)]
+    peaks: Stats = {"peak_teraflops_per_second": 1.0, "peak_hbm_bw_gigabytes_per_second": 1.0}
+    trace = build([DrawnPlane("/device:TPU:0", {"XLA Ops": events}, peaks, metadata)])
+    found = roof_excesses(trace)
+    assert [(one.op, one.resource, one.time_ps / US) for one in found] == [
+        ("copy.2", "HBM", 20),
+        ("copy.3", "HBM", 15),
+        ("dot.1", "Compute", 25),
+    ]
+    assert [one.least_ps / US for one in found] == pytest.approx([60, 30, 30])
+    assert [one.factor for one in found] == pytest.approx([3, 2, 1.2])
 
 
 def test_a_notice_names_three_and_counts_the_rest() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from tb_tpuprof.analysis.comm.join import Comm, OpTimes
 from tb_tpuprof.analysis.comm.picture import Boxes
 from tb_tpuprof.analysis.pod.parts import Part
 from tb_tpuprof.session import Session
+from tb_tpuprof.tools import comm_costs
 from tb_tpuprof.tools.comm_costs import Costs, exposed_share
 from tb_tpuprof.tools.communication import view as page_view
 from tb_tpuprof.tools.communication.sentences import verdict
@@ -31,6 +34,7 @@ from tests.synthetic_comm import comm_hosts
 from tests.tools.test_communication import exposed, joined
 from tests.tools.test_communication_words import columns, shown
 from tests.tools.test_inference_words import values
+from tests.tools.test_pod_viewer import cells
 
 US = 1_000_000
 
@@ -174,6 +178,61 @@ def test_a_copy_reads_and_writes_its_memory(traffic: Traffic, peak: float, is_kn
     assert (rates[0] == pytest.approx(400e12)) if is_known else rates == (None, None)
 
 
+def test_an_impossible_copy_of_an_unknown_group_is_unknown_too() -> None:
+    assert possible_rates(op("x", Traffic.LOCAL, kind="odd", transfer_ps=6.0), 0.0)[1] is None
+    assert possible_rates(op("x", Traffic.LOCAL, kind="odd", transfer_ps=6.0), 1.0) == (None, None)
+
+
+def test_the_first_device_may_be_last(session: Session) -> None:
+    comm = joined(session)
+    ops = tuple(
+        replace(comm.ops[0], pod=collective(last_core=core, last_fraction=0.25 + core)) for core in (-1, 0, 2)
+    )
+    table = ops_table(replace(comm, ops=ops))
+    (last,) = (cells(column) for column in table.columns if column.name == "last")
+    assert last == [None, "h0 TPU:0", "h1 TPU:0"]
+    assert values(table, "last_fraction") == pytest.approx([np.nan, 0.25, 2.25], nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("parts", "is_available"),
+    [
+        ([(0, 0), (0, 0), (0, 0)], False),
+        ([(0, 0), (0, 5), (0, 0)], True),
+        ([(0, 0), (5, 0), (0, 0)], True),
+        ([(0, 0)] * 3 + [(5, 5)], True),
+        ([(0, 0)] * 4 + [(5, 5)], False),
+    ],
+)
+def test_one_of_the_first_hosts_with_hidden_or_exposed_traffic_suffices(
+    parts: list[tuple[int, int]], is_available: bool
+) -> None:
+    made = {
+        f"h{i}": SimpleNamespace(exposed_ps=np.array([0, one]), hidden_ps=np.array([other, 0]))
+        for i, (one, other) in enumerate(parts)
+    }
+    session: Any = SimpleNamespace(hosts=tuple(made), get=lambda _function, host: made[host])
+    assert bool(page_view.available(session)) is is_available
+
+
+@pytest.mark.parametrize(
+    ("parts", "is_known"), [([1, 2, 3], True), ([1, None, 3], False), ([None] * 3, False), ([], False)]
+)
+def test_the_overview_needs_the_communication_of_all_hosts(
+    session: Session, monkeypatch: pytest.MonkeyPatch, parts: list[int | None], is_known: bool
+) -> None:
+    comm = joined(session)
+    monkeypatch.setattr(comm_costs, "joined_comm", lambda *_: comm)
+    made: Any = SimpleNamespace(map=lambda *_: parts)
+    assert (comm_costs.comm_of(made, ("a",), None) is comm) is is_known  # type: ignore[arg-type]
+    scalars = comm_costs.exposed_scalars(made, ("a",), None)  # type: ignore[arg-type]
+    assert bool(scalars) is is_known
+    none = np.zeros_like(comm.exposed_ps)
+    quiet = replace(comm, exposed_ps=none, hidden_ps=none)
+    monkeypatch.setattr(comm_costs, "joined_comm", lambda *_: quiet)
+    assert comm_costs.exposed_scalars(made, ("a",), None) == {}  # type: ignore[arg-type]
+
+
 def test_groups_of_pairs() -> None:
     one = collective()
     for n, text in ((1, "1 pair"), (1200, "1,200 pairs")):
@@ -249,6 +308,7 @@ def test_steps_and_devices_are_means_of_unlike_ones(session: Session) -> None:
         assert row["exposed_ps"] == pytest.approx(int(exposed_ps[own].sum()) / n_steps)
         assert row["hidden_ps"] == pytest.approx(int(hidden[own].sum()) / n_steps)
         assert row["waiting_ps"] == pytest.approx(sum(waiting[own]) / n_steps)
+        assert row["compute_ps"] == pytest.approx(sum(compute[own]) / n_steps)
         assert row["exposed_fraction"] == pytest.approx(int(exposed_ps[own].sum()) / int(total[own].sum()))
     shown_first = values(devices, "exposed_ps")
     assert shown_first == sorted(shown_first, reverse=True)
@@ -494,12 +554,15 @@ def test_the_kind_of_traffic_with_more_than_half(session: Session) -> None:
         assert Costs(replace(comm, exposed_ps=times)).traffic == traffic
 
 
-def test_the_capture_is_called_that(whole: Payload) -> None:
+def test_the_capture_is_called_that(session: Session, whole: Payload) -> None:
     assert columns(whole, "steps")["step_ps"] == "Capture"
     assert columns(whole, "ops")["n_per_step"] == "Runs per capture"
     assert columns(whole, "ops")["exposed_fraction"] == "Share of capture"
     assert whole.tables["ops"].note == "times are means per capture and core"
     assert whole.tables["devices"].note == "of the whole capture"
+    assert devices_table(joined(session)).note == "mean of all steps"
+    share = whole.scalars["exposed_communication_fraction"].note
+    assert share.startswith("1.56 ms of the capture, mean per device")
     assert whole.scalars["n_shown_steps"].note == "none are marked"
     assert whole.scalars["capture_span_ps"].note == "mean of 4 cores"
 
@@ -534,8 +597,21 @@ def test_what_the_exposed_share_is_made_of(session: Session) -> None:
     assert exposed_share(comm).note.endswith(": 228 µs collectives, 25.0 µs copies, 7.00 µs data in flight")
     gpus = replace(comm, pod=replace(comm.pod, kind="GPU"))
     assert exposed_share(gpus).note == "260 µs per step, mean per device"  # two on each host
+    one_each = replace(comm.pod, kind="GPU", hosts=("a", "b", "c", "d"))
+    assert exposed_share(replace(comm, pod=one_each)).note.endswith("7.00 µs data in flight")
+    cpus = replace(one_each, kind="CPU")
+    assert exposed_share(replace(comm, pod=cpus)).note == "260 µs per step, mean per device"
     other = replace(comm, pod=replace(comm.pod, part_ps=comm.pod.part_ps[:, 1:]))
     assert exposed_share(other).note == "260 µs per step, mean per device"
+
+
+def test_copies_of_both_kinds_are_added(session: Session) -> None:
+    comm = joined(session)
+    times = np.zeros_like(comm.exposed_ps)
+    times[:, :, Traffic.HOST], times[:, :, Traffic.LOCAL] = 400_000, 300_000
+    parts = np.zeros_like(comm.pod.part_ps)
+    made = replace(comm, exposed_ps=times, pod=replace(comm.pod, part_ps=parts))
+    assert exposed_share(made).note == "700 ns per step, mean per device: 700 ns copies"
 
 
 @pytest.mark.parametrize(

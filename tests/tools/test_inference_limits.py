@@ -18,7 +18,7 @@ from tb_tpuprof.tools.inference_profile.token_rows import (
     token_tables,
 )
 from tb_tpuprof.tools.inference_profile.view import TOOL, scalars
-from tb_tpuprof.tools.requests import mean_working, request_scalars, throughput_by_host
+from tb_tpuprof.tools.requests import latency_sentence, mean_working, request_scalars, throughput_by_host
 from tb_tpuprof.trace.trace import Trace
 from tests.analysis.inference.test_loads import load
 from tests.builders import PS, DrawnPlane, build, event
@@ -285,6 +285,17 @@ def test_the_note_of_the_tail_needs_a_median() -> None:
     assert request_scalars(repeated(100, latency_ps=latency))["latency_p99_ps"].note.endswith("max 7.00 µs")
     assert mean_working(np.empty(0, np.int64)) == ""
     assert mean_working(np.array([2, 3, 10]) * PS) == "15.0 µs ÷ 3 = 5.00 µs"
+
+
+def test_the_first_request_may_have_the_percentile() -> None:
+    latency = np.arange(1, 101) * PS
+    latency[0], latency[98] = 99 * PS, 1 * PS
+    found = repeated(100, latency_ps=latency)
+    assert latency_sentence(found) == "100 requests took 50.0 µs at the median, and 99.0 µs at p99."
+    assert request_scalars(found)["latency_p99_ps"].value == 99 * PS
+    latency[0], latency[49] = 50 * PS, 99 * PS
+    assert request_scalars(repeated(100, latency_ps=latency))["latency_p50_ps"].value == 50 * PS
+    assert request_scalars(repeated(0)) == {}
 
 
 def test_tokens_per_second_are_those_of_requests_or_of_all_passes() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from tb_tpuprof.analysis.ops.roofline import (
     ratio,
     roofs,
 )
-from tb_tpuprof.analysis.ops.utilization import Utilization, sum_utilization
+from tb_tpuprof.analysis.ops.utilization import Utilization, idle_fraction, sum_utilization, utilization
 from tests.builders import DrawnEvent, DrawnPlane, Stats, build
 
 N_SPACES = len(SPACES)
@@ -317,6 +318,13 @@ def test_short_operations_are_no_evidence() -> None:
     (notice,) = excess_notices([*short, excess("c", 2.0, time_us=1.0)], PEAKS)
     assert "Likely reason: a cache served" in notice.message
     assert notice.message.index("`c`") < notice.message.index("`a`")
+    (one,) = excess_notices([excess("c", 2.0)], PEAKS)
+    assert one.message == (
+        "For 1 operation more work was counted than the device can do in its time: `c` runs for 10.0 µs, but "
+        "its counted HBM bytes take at least 20.0 µs at peak HBM bandwidth (10.0 B/s). Its utilization is "
+        "unknown and is not included in sums. Likely reason: a cache served part of the bytes, or the peak "
+        "is too low (source: data sheet Z)."
+    )
     assert excess("a", 2.0, time_us=0.0).factor == 0.0
     assert excess("a", 2.5).factor == 2.5
 
@@ -341,3 +349,24 @@ def test_sums_of_three_hosts() -> None:
     parts = [Utilization(*(factor * value for value in range(1, 9))) for factor in (1, 10, 100)]
     total = sum_utilization(parts)
     assert total == Utilization(*(111 * value for value in range(1, 9)))
+    named = Utilization(device_ps=10, max_flops=100.0, max_bytes=50.0)
+    unnamed = [Utilization(device_ps=20), Utilization(device_ps=30), Utilization()]
+    several = sum_utilization([unnamed[0], named, *unnamed[1:]])
+    assert (several.device_ps, several.max_flops, several.max_bytes) == (60, 600.0, 300.0)
+    nobody = sum_utilization(unnamed)
+    assert (nobody.max_flops, nobody.max_bytes) == (0.0, 0.0)
+
+
+def test_idle_time_is_a_share_of_the_profiled_time() -> None:
+    def ops(idle_ps: int, span_ps: int) -> Any:
+        return SimpleNamespace(idle_ps=idle_ps, span_ps=span_ps)
+
+    assert [idle_fraction(ops(*times)) for times in ((3, 12), (0, 5), (0, 0))] == [0.25, 0.0, None]
+
+
+def test_gpus_have_no_duty_cycle() -> None:
+    gpu = build([DrawnPlane("/device:GPU:0", {"Stream #1": [DrawnEvent("k", 0, US)]})])
+    found = utilization(gpu)
+    assert (found.busy_ps, found.chip_ps, found.duty_cycle) == (0, 0, None)
+    none = rates(no_work(0), np.empty(0, np.int64), PEAKS)
+    assert len(none.bound_intensity) == len(none.efficiency) == 0

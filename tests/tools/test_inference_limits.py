@@ -20,10 +20,11 @@ from tb_tpuprof.tools.inference_profile.token_rows import (
 from tb_tpuprof.tools.inference_profile.view import TOOL, scalars
 from tb_tpuprof.tools.requests import latency_sentence, mean_working, request_scalars, throughput_by_host
 from tb_tpuprof.trace.trace import Trace
-from tests.analysis.inference.test_loads import load
+from tests.analysis.inference.test_loads import OPS, PEAKS, load
 from tests.builders import PS, DrawnPlane, build, event
 from tests.tools.drawn_session import session_of
 from tests.tools.test_inference_words import repeated, values
+from tests.tools.test_pod_viewer import cells
 
 S = 10**12
 
@@ -296,6 +297,20 @@ def test_the_first_request_may_have_the_percentile() -> None:
     latency[0], latency[49] = 50 * PS, 99 * PS
     assert request_scalars(repeated(100, latency_ps=latency))["latency_p50_ps"].value == 50 * PS
     assert request_scalars(repeated(0)) == {}
+
+
+def test_the_page_says_what_limits_its_requests() -> None:
+    """60% of the peak FLOP rate of the only program, in the words of requests and of a model's."""
+    host = DrawnPlane("/host:CPU", {"main": [event("predict", 0, 99)]})
+    lines = {"XLA Modules": [event("jit_p(1)", 10, 50)], "XLA Ops": [event("matmul", 10, 50)]}
+    trace = build([host, DrawnPlane("/device:TPU:0", lines, PEAKS, OPS)])
+    for params in ({}, {"model": "predict"}):
+        payload = TOOL.run(session_of(trace), None, params)
+        said = "While the TPU works, requests: limited by FLOP rate (80.0% of peak; HBM bandwidth 20.0%)."
+        assert payload.verdict is not None
+        assert said in payload.verdict.details
+        (phase,) = (column for column in payload.tables["loads"].columns if column.name == "phase")
+        assert cells(phase) == ["All requests"]
 
 
 def test_tokens_per_second_are_those_of_requests_or_of_all_passes() -> None:

@@ -102,6 +102,19 @@ def test_devices_share_the_first_time() -> None:
     assert [(one.time_ps // PS).tolist() for one in recording.devices] == [[60], [0, 0]]
 
 
+def test_times_far_apart_fit_into_64_bits() -> None:
+    """Microseconds since 1970, 285 years apart: cut at what picoseconds can say."""
+    recording = read([entry("alloc", 0 - START, addr=1, size=1), entry("alloc", 2**53 - 1 - START, addr=2, size=1)])
+    assert recording is not None
+    longest = 2**62 // PS * PS
+    assert recording.devices[0].time_ps.tolist() == [0, longest]
+    most = longest // PS
+    for after in (most - 1, most, most + 1):
+        made = read([entry("alloc", 5 - START, addr=1, size=1), entry("alloc", 5 + after - START, addr=2, size=1)])
+        assert made is not None
+        assert made.devices[0].time_ps.tolist() == [0, min(after, most) * PS]
+
+
 @pytest.mark.parametrize(
     "odd",
     [

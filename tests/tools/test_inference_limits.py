@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tb_tpuprof.analysis.inference.loads import HostLoads, Load
 from tb_tpuprof.analysis.inference.names import Phase
+from tb_tpuprof.analysis.inference.record import host_inference
 from tb_tpuprof.analysis.inference.tokens import By, Generations, Tokens
 from tb_tpuprof.tools.inference_profile.load_rows import load_sentence, load_table, reason
 from tb_tpuprof.tools.inference_profile.token_rows import (
@@ -250,6 +253,27 @@ def test_unknown_phases_are_named_after_the_known_ones() -> None:
     assert load_sentence(idle, "", "passes") == f"While the TPU works, prefill: {limit}."
     no_phase = loads_of({Phase.NONE: certain, Phase.DECODE: IDLE})
     assert load_sentence(no_phase, "", "passes") == f"While the TPU works, passes: {limit}."
+
+
+def test_a_pass_without_tokens_counts_and_one_with_unknown_ones_makes_all_unknown() -> None:
+    passes = [
+        event("execute_context_0(0)_generation_4(0)", 0, 10),
+        event("execute_context_0(0)_generation_6(6)", 20, 30),
+    ]
+    for more, value in (([], 6 / 50e-6), ([event("step[TARGET_VERIFY bs=3]", 60, 5)], None)):
+        trace = build([DrawnPlane("/host:CPU", {"engine": [*passes, *more]})])
+        scalars = TOOL.run(session_of(trace), None, {}).scalars
+        if value is None:
+            assert "tokens_per_s" not in scalars
+        else:
+            assert scalars["tokens_per_s"].value == pytest.approx(value)
+
+
+@pytest.mark.parametrize(("lengths", "badge"), [((), ""), ((5,), ""), ((5, 9), "p50 5.00 µs")])
+def test_the_menu_shows_a_known_median(lengths: tuple[int, ...], badge: str) -> None:
+    known = [host_inference(requests_of(*lengths))]
+    session: Any = SimpleNamespace(known=lambda *_: known, hosts=("h",))
+    assert TOOL.badge(session) == badge
 
 
 def test_throughputs_of_hosts_are_summed_and_peaks_if_all_are_known() -> None:

@@ -57,7 +57,8 @@ def test_columns_are_the_entries_in_the_order_of_the_file() -> None:
             {"address": 9000, "size": 1536, "state": "active_awaiting_free"},
         ],
     }
-    other = {"device": 0, "total_size": 10**6, "blocks": [{"size": 10**6, "state": "active_allocated"}]}
+    block = {"size": 10**6, "state": "active_allocated", "frames": torch_frames(LOAD)}
+    other = {"device": 0, "total_size": 10**6, "blocks": [block]}
     recording = read([], ENTRIES, segments=[segment, other])
     assert recording is not None
     assert recording.n_skipped == 0
@@ -84,6 +85,7 @@ def test_columns_are_the_entries_in_the_order_of_the_file() -> None:
     ]
     step, load = ["train_step", "main"], ["load", "main"]
     assert names == [step, step, [], load, [], [], step, [], []]
+    assert len(stacks) == 3  # none of the device without a history
     assert (history.end_reserved_bytes, history.end_pending_bytes) == (3584, 300 + 1536)
     survivors = history.survivors
     assert survivors.address.tolist() == [5000, 6536, 9000]
@@ -98,6 +100,7 @@ def test_devices_share_the_first_time() -> None:
     )
     assert recording is not None
     assert [one.device for one in recording.devices] == ["GPU 0", "GPU 2"]
+    assert [(one.end_reserved_bytes, one.end_pending_bytes) for one in recording.devices] == [(0, 0)] * 2
     # The clock went back: times never fall.
     assert [(one.time_ps // PS).tolist() for one in recording.devices] == [[60], [0, 0]]
 
@@ -124,6 +127,9 @@ def test_times_far_apart_fit_into_64_bits() -> None:
         entry("alloc", None),
         entry("alloc", -START - 1),
         entry("alloc", 2**53),
+        entry("alloc", 2**53 - START),
+        entry("alloc", 2.0**53),
+        entry("alloc", -1.0),
         entry("alloc", float("nan")),
         entry("alloc", True),
         entry("alloc", "1"),
@@ -149,6 +155,10 @@ def test_odd_values_are_nothing() -> None:
     recording = read(odd)
     assert recording is not None
     (history,) = recording.devices
+    far = read([entry("alloc", 1, addr=2**62 - 1, size=2**59)], [{"action": "oom", "time_us": 0.0}])
+    assert far is not None
+    assert [one.address.tolist() for one in far.devices] == [[2**62 - 1], [0]]
+    assert [one.size_bytes.tolist() for one in far.devices] == [[2**59], [0]]
     assert history.address.tolist() == [0, 0, 0, 0]
     assert history.size_bytes.tolist() == [0, 0, 0, 0]
     assert (history.time_ps // PS).tolist() == [0, 1, 2, 3]
@@ -177,6 +187,7 @@ def test_histories_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TraceFormatError, match="p has a history of more than 10,000 entries") as error:
         read(*whole, [entry("alloc", 1, addr=1, size=1)])
     assert "max_entries" in error.value.remedy
+    assert "byte" not in error.value.message
     monkeypatch.setattr(torch_history, "MAX_DEVICES", 3)
     recording = read(*whole)
     assert recording is not None
@@ -200,3 +211,23 @@ def test_sizes_that_add_up_beyond_all_memory_are_refused(n: int, is_refused: boo
         return
     with pytest.raises(TraceFormatError, match="add up to more"):
         read(entries)
+
+
+@pytest.mark.parametrize(("more", "is_refused"), [(0, False), (1024, True)])
+def test_events_segments_and_blocks_count_together(more: int, is_refused: bool) -> None:
+    """Half of what fits in two events, a quarter in segments, a quarter in two blocks."""
+    entries = [entry("alloc", i, addr=i, size=2**58) for i in range(2)]
+    blocks = [{"size": 8, "requested_size": size, "state": "active_allocated"} for size in (2**57, 2**57 + more)]
+    segments = [
+        {"device": 0, "total_size": 2**57, "address": 0, "blocks": blocks},
+        {"device": 0, "total_size": 2**57, "address": 2**61, "blocks": []},
+    ]
+    if is_refused:
+        with pytest.raises(TraceFormatError, match="add up to more"):
+            read(entries, segments=segments)
+        return
+    recording = read(entries, segments=segments)
+    assert recording is not None
+    (history,) = recording.devices
+    assert history.end_reserved_bytes == 2**58
+    assert history.survivors.address.tolist() == [0, 8]

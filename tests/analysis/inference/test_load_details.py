@@ -141,6 +141,26 @@ def test_one_amount_above_its_peak_suffices() -> None:
     assert replace(load(0.4, 0.4), flops_ps=0.0).hbm_fraction == 0.4
 
 
+def test_the_tolerance_is_of_the_peak() -> None:
+    """Of a peak of 4 up to 4.2."""
+    for amount, is_above in ((4.1, False), (4.3, True)):
+        one = replace(load(0.1, 0.1), max_flops=4.0, roof_flops=amount)
+        assert (one.is_above_a_peak, one.flops_fraction is None) == (is_above, is_above)
+
+
+def test_a_run_with_one_operation_works_for_as_long_as_that() -> None:
+    """An operation that waits is known to do nothing, whatever its work is."""
+    waiting = {"infeed": {"program_id": 1, "symbol_id": 2, "hlo_category": "infeed"}}
+    host = DrawnPlane("/host:CPU", {"main": [event("predict", 0, 299)]})
+    lines = {
+        "XLA Modules": [event("jit_p(1)", 10, 50), event("jit_p(1)", 70, 50), event("jit_p(1)", 150, 50)],
+        "XLA Ops": [event("matmul", 15, 30), event("infeed", 70, 20)],
+    }
+    whole = host_loads(build([host, DrawnPlane("/device:TPU:0", lines, PEAKS, {**OPS, **waiting})])).of("")
+    assert (whole.device_ps, whole.worked_ps) == (150 * PS, (30 + 20 + 50) * PS)
+    assert (whole.flops_ps, whole.bytes_ps) == (50 * PS, 50 * PS)
+
+
 def test_peaks_of_all_hosts_are_known_if_those_of_each_with_work_are() -> None:
     one, other, none = host_loads(engine()), host_loads(engine(150)), HostLoads({}, "TPU", False)
     third = HostLoads({("", Phase.NONE): load(0.1, 0.2), ("m", Phase.DECODE): load(0.3, 0.1)}, "TPU", True)
@@ -149,6 +169,7 @@ def test_peaks_of_all_hosts_are_known_if_those_of_each_with_work_are() -> None:
     assert (summed.kind, summed.of("m", Phase.DECODE)) == ("TPU", load(0.3, 0.1))
     assert summed.of("").n == 3 + 3 + 1
     assert summed.of("").flops == one.of("").flops + other.of("").flops + 0.1
+    assert summed_loads([one, replace(third, kind="GPU")]).kind == "TPU"
     assert not summed_loads([one, replace(third, knows_peaks=False), other]).knows_peaks
 
 

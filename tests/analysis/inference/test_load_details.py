@@ -154,7 +154,7 @@ def test_a_run_with_one_operation_works_for_as_long_as_that() -> None:
     host = DrawnPlane("/host:CPU", {"main": [event("predict", 0, 299)]})
     lines = {
         "XLA Modules": [event("jit_p(1)", 10, 50), event("jit_p(1)", 70, 50), event("jit_p(1)", 150, 50)],
-        "XLA Ops": [event("matmul", 15, 30), event("infeed", 70, 20)],
+        "XLA Ops": [event("dot", 15, 30), event("infeed", 70, 20)],
     }
     whole = host_loads(build([host, DrawnPlane("/device:TPU:0", lines, PEAKS, {**OPS, **waiting})])).of("")
     assert (whole.device_ps, whole.worked_ps) == (150 * PS, (30 + 20 + 50) * PS)

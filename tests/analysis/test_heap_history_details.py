@@ -95,6 +95,20 @@ def test_events_drawn_in_a_window(seed: int, width: int) -> None:
         assert len(drawn) <= 1 + 4 * pixels + min(len(failed), 4 * width)
 
 
+def test_a_window_far_from_the_start_is_cut_into_pixels_like_any_other() -> None:
+    """Each of five pixels of 20 ps has 30 events with levels of its own, the last one fewer."""
+    entries = [(10**6 + i * 2 // 3, ALLOC if i % 2 else COMPLETED, 1 + i // 2, 1 + i % 7) for i in range(140)]
+    one = history(entries)
+    known = levels(one)
+    drawn = drawn_events(one, known, 10**6, 10**6 + 99, 5).tolist()
+    near = [(at - 10**6, *rest) for at, *rest in entries]
+    same = history(near)  # type: ignore[arg-type]
+    assert drawn == drawn_events(same, levels(same), 0, 99, 5).tolist()
+    for first in range(0, 100, 20):
+        rows = [i for i, (at, *_) in enumerate(near) if first <= at < first + 20]
+        assert (not rows) or rows[-1] in drawn
+
+
 def test_a_window_of_few_events_draws_them_all() -> None:
     """Up to four per pixel; of more in one pixel the extremes, the last and the one before the window."""
     sizes = [5, 9, 1, 7, 3, 8, 2, 6, 4]

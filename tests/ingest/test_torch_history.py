@@ -199,8 +199,9 @@ def test_frames_of_histories_are_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(torch_history, "MAX_FRAMES", 10)
     assert read(entries) is not None
     monkeypatch.setattr(torch_history, "MAX_FRAMES", 9)
-    with pytest.raises(TraceFormatError, match="more than 9 stack frames"):
+    with pytest.raises(TraceFormatError, match="more than 9 stack frames") as error:
         read(entries)
+    assert error.value.offset == -1
 
 
 @pytest.mark.parametrize(("n", "is_refused"), [(2, False), (3, True)])

@@ -147,7 +147,9 @@ def test_the_peak_may_be_the_first_event() -> None:
     entries = [(0, ALLOC, 1, 8), (1, COMPLETED, 1, 8), (2, ALLOC, 2, 5)]
     one = history(entries, [(2, 5)])
     assert levels(one).peak == 0
-    found = kept(history(entries[:1], [(1, 8)]), levels(history(entries[:1], [(1, 8)])), np.zeros(1, np.int64))
+    found = kept(
+        history(entries[:1], [(1, 8)]), levels(history(entries[:1], [(1, 8)])), np.zeros(1, np.int64)
+    )
     assert (found.first.tolist(), found.last.tolist()) == ([0], [0])
 
 
@@ -181,7 +183,11 @@ def test_partners_of_blocks_and_of_frees_from_before() -> None:
     assert known.reserved_bytes.tolist() == [100, 100, 100, 200, 200, 200, 200]
     assert known.is_anchored
     first = contents(one, known, 1)
-    assert (first.size_bytes.tolist(), first.event.tolist(), first.stack.tolist()) == ([5, 40], [1, -1], [0, 9])
+    assert (first.size_bytes.tolist(), first.event.tolist(), first.stack.tolist()) == (
+        [5, 40],
+        [1, -1],
+        [0, 9],
+    )
     last = contents(one, known, 6)
     assert (last.size_bytes.tolist(), last.event.tolist(), last.unknown_bytes) == ([6, 11, 40], [2, 5, -1], 0)
     freed = contents(one, known, 4)

@@ -111,7 +111,8 @@ def test_rates_of_random_operations(seed: int) -> None:
         assert same(found.memory_fraction[i], max(memory) if memory else math.nan)
         flops_rate = float(found.flops_per_s[i])
         assert same(
-            found.optimal_flops_per_s[i], flops_rate / efficiency if efficiency and efficiency > 0 else math.nan
+            found.optimal_flops_per_s[i],
+            flops_rate / efficiency if efficiency and efficiency > 0 else math.nan,
         )
         text = ABOVE_PEAK if is_above else UNKNOWN if nearest < 0 else RESOURCES[nearest]
         assert found.nearest_text(i) == text

@@ -53,7 +53,10 @@ def test_markers_without_steps_have_no_loader(tmp_path: Path) -> None:
 
 def test_fetches_inside_one_another_are_one(tmp_path: Path) -> None:
     """PyTorch's event encloses the frames of its loader, one of which starts with it; two fetches touch."""
-    frame, other = "torch/utils/data/dataloader.py(700): __next__", "torch/utils/data/dataloader.py(9): __next__"
+    frame, other = (
+        "torch/utils/data/dataloader.py(700): __next__",
+        "torch/utils/data/dataloader.py(9): __next__",
+    )
     events = steps()
     for start, length in ((110, 20), (310, 40), (350, 10), (600, 90)):
         events.append(call(MULTI, "user_annotation", start, length))
@@ -155,9 +158,7 @@ def test_a_burst_and_the_rest_have_their_own_reasons() -> None:
     )
     # Of 390 µs of waiting 30 are left: 1000 ÷ 970.
     assert rest.text.startswith("Use 1.0 times as many")
-    assert rest.why.endswith(
-        "batch every 125 µs; without waiting, the steps would take one every 121 µs."
-    )
+    assert rest.why.endswith("batch every 125 µs; without waiting, the steps would take one every 121 µs.")
 
 
 def test_a_loop_that_only_waits() -> None:

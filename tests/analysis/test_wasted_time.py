@@ -66,7 +66,9 @@ def test_what_is_known_to_do_nothing_wastes_all_of_its_time() -> None:
     "peaks", [Roofs(0.5, (0.0,) * 5), Roofs(0.0, (0.0, 0.0, 3.0, 0.0, 0.0)), Roofs(1e12, (1e11,) * 5)]
 )
 def test_waiting_is_wasted_where_any_peak_is_known(peaks: Roofs) -> None:
-    waits = ops_with(("infeed.1", "infeed", 9, UNKNOWN, UNKNOWN, 0.0), ("x.2", "dot", 5, UNKNOWN, UNKNOWN, 0.0))
+    waits = ops_with(
+        ("infeed.1", "infeed", 9, UNKNOWN, UNKNOWN, 0.0), ("x.2", "dot", 5, UNKNOWN, UNKNOWN, 0.0)
+    )
     assert wasted_ps(waits, peaks) / US == pytest.approx([9, np.nan], nan_ok=True)
 
 

@@ -107,13 +107,17 @@ def test_devices_share_the_first_time() -> None:
 
 def test_times_far_apart_fit_into_64_bits() -> None:
     """Microseconds since 1970, 285 years apart: cut at what picoseconds can say."""
-    recording = read([entry("alloc", 0 - START, addr=1, size=1), entry("alloc", 2**53 - 1 - START, addr=2, size=1)])
+    recording = read(
+        [entry("alloc", 0 - START, addr=1, size=1), entry("alloc", 2**53 - 1 - START, addr=2, size=1)]
+    )
     assert recording is not None
     longest = 2**62 // PS * PS
     assert recording.devices[0].time_ps.tolist() == [0, longest]
     most = longest // PS
     for after in (most - 1, most, most + 1):
-        made = read([entry("alloc", 5 - START, addr=1, size=1), entry("alloc", 5 + after - START, addr=2, size=1)])
+        made = read(
+            [entry("alloc", 5 - START, addr=1, size=1), entry("alloc", 5 + after - START, addr=2, size=1)]
+        )
         assert made is not None
         assert made.devices[0].time_ps.tolist() == [0, min(after, most) * PS]
 
@@ -218,7 +222,9 @@ def test_sizes_that_add_up_beyond_all_memory_are_refused(n: int, is_refused: boo
 def test_events_segments_and_blocks_count_together(more: int, is_refused: bool) -> None:
     """Half of what fits in two events, a quarter in segments, a quarter in two blocks."""
     entries = [entry("alloc", i, addr=i, size=2**58) for i in range(2)]
-    blocks = [{"size": 8, "requested_size": size, "state": "active_allocated"} for size in (2**57, 2**57 + more)]
+    blocks = [
+        {"size": 8, "requested_size": size, "state": "active_allocated"} for size in (2**57, 2**57 + more)
+    ]
     segments = [
         {"device": 0, "total_size": 2**57, "address": 0, "blocks": blocks},
         {"device": 0, "total_size": 2**57, "address": 2**61, "blocks": []},

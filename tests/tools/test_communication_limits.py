@@ -58,7 +58,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Payload:
         (6, "6 of 8 hosts have no device in the others' steps: x0, x1, x2, x3, x4 …."),
     ],
 )
-def test_hosts_left_out_are_named(session: Session, monkeypatch: pytest.MonkeyPatch, n: int, text: str) -> None:
+def test_hosts_left_out_are_named(
+    session: Session, monkeypatch: pytest.MonkeyPatch, n: int, text: str
+) -> None:
     """The run's hosts are two of them."""
     others = tuple(f"x{i}" for i in range(n))
     messages = [one.message for one in page_view._diagnostics(joined(session), ("h0", *others, "h1"))]
@@ -325,7 +327,11 @@ def test_an_empty_step_has_no_share(session: Session) -> None:
 @pytest.mark.parametrize(
     ("hidden", "exposed_us", "text"),
     [
-        (0.0, 1.0, "Communication costs almost nothing: 1.00 µs (0.100%) of each step is exposed, and compute "),
+        (
+            0.0,
+            1.0,
+            "Communication costs almost nothing: 1.00 µs (0.100%) of each step is exposed, and compute ",
+        ),
         (3.0, 1.0, "hides 75.0% of it."),
         (0.0, 0.0, "hides 0% of it."),
     ],

@@ -87,7 +87,9 @@ def test_only_what_was_measured_has_a_row() -> None:
     assert token_tables(tokens("", [], []), ("a",)) == {}
     only_gaps = token_tables(tokens("step", [], [7, 9, 8]), ("a",))
     assert list(only_gaps) == ["tokens"]
-    assert only_gaps["tokens"].note == "by annotation, as no request is told apart: time in the queue is unknown"
+    assert (
+        only_gaps["tokens"].note == "by annotation, as no request is told apart: time in the queue is unknown"
+    )
     assert values(only_gaps["tokens"], "n") == [3]
 
 

@@ -75,7 +75,9 @@ LATENCIES = (5.0 * US, 2.0 * US, 0.0, np.nan)
 
 def channels(pod: Pod) -> Pod:
     made = tuple(
-        Channel(i, (i + 2) % 6, (f"op{i}", "b"), i, size, latency, 7.0 * i, 2.0 + i, ("send", "r", f"recv{i}"))
+        Channel(
+            i, (i + 2) % 6, (f"op{i}", "b"), i, size, latency, 7.0 * i, 2.0 + i, ("send", "r", f"recv{i}")
+        )
         for i, (size, latency) in enumerate(zip(SIZES, LATENCIES, strict=True))
     )
     return replace(pod, channels=made)

@@ -50,9 +50,7 @@ def test_hosts_that_wait_longest_for_their_steps_come_first() -> None:
 
 def test_changes_of_all_hosts_are_ranked_together() -> None:
     changes = loader_tables([ONE, IDLE, OTHER])["loader_changes"]
-    expected = sorted(
-        [*loader_changes(ONE), *loader_changes(OTHER)], key=lambda change: -change.gain_ps
-    )
+    expected = sorted([*loader_changes(ONE), *loader_changes(OTHER)], key=lambda change: -change.gain_ps)
     texts = {column.name: cells(column) for column in changes.columns}
     assert texts["host"] == [change.host for change in expected]
     assert texts["change"] == [change.text for change in expected]

@@ -155,7 +155,10 @@ def test_modules_three_deep_hold_what_is_inside(tmp_path: Path) -> None:
     contents = module_contents(trace, events, 0, 3)
     assert contents is not None
     rows = {
-        "/".join(contents.layers(row)): (int(contents.held.at_bytes[row]), int(contents.with_inner_bytes[row]))
+        "/".join(contents.layers(row)): (
+            int(contents.held.at_bytes[row]),
+            int(contents.with_inner_bytes[row]),
+        )
         for row in range(len(contents))
     }
     assert rows == {

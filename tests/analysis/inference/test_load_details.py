@@ -228,7 +228,9 @@ def test_marks_and_work_of_batches_have_the_models_of_their_batches() -> None:
     marks = [event("BatchingSessionRun", 0, 50, model_id="cat"), event("prefill", 5, 20)]
     beside = [event("prefill", 60, 20)]
     launches = [event("cudaLaunchKernel", at, 1, correlation_id=i + 1) for i, at in enumerate((6, 61))]
-    kernels = [event("gemv", at, length, correlation_id=i + 1) for i, (at, length) in enumerate(((8, 9), (63, 4)))]
+    kernels = [
+        event("gemv", at, length, correlation_id=i + 1) for i, (at, length) in enumerate(((8, 9), (63, 4)))
+    ]
     host = DrawnPlane("/host:CPU", {"a": [*marks, launches[0]], "b": [*beside, launches[1]]})
     found = host_loads(build([host, DrawnPlane("/device:GPU:0", {"s": kernels})]))
     assert {key: (one.n, one.device_ps) for key, one in found.loads.items()} == {

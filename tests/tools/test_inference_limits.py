@@ -11,9 +11,11 @@ import pytest
 
 from tb_tpuprof.analysis.inference.loads import HostLoads, Load
 from tb_tpuprof.analysis.inference.names import Phase
-from tb_tpuprof.analysis.inference.record import host_inference
+from tb_tpuprof.analysis.inference.record import HostInference, host_inference
 from tb_tpuprof.analysis.inference.tokens import By, Generations, Tokens
+from tb_tpuprof.analysis.inference.work import Part
 from tb_tpuprof.tools.inference_profile.load_rows import load_sentence, load_table, reason
+from tb_tpuprof.tools.inference_profile.sentences import verdict_of
 from tb_tpuprof.tools.inference_profile.token_rows import (
     N_ROWS,
     token_numbers,
@@ -276,6 +278,100 @@ def test_the_menu_shows_a_known_median(lengths: tuple[int, ...], badge: str) -> 
     known = [host_inference(requests_of(*lengths))]
     session: Any = SimpleNamespace(known=lambda *_: known, hosts=("h",))
     assert TOOL.badge(session) == badge
+
+
+MILLI = 10**9
+
+
+def judged(**parts_ms: int) -> HostInference:
+    """Twenty requests of 100 ms whose time goes to these parts."""
+    n, names = 20, {"host": Part.HOST_BEFORE, "queue": Part.QUEUE, "copies": Part.TO_HOST}
+    names |= {
+        "device": Part.DEVICE,
+        "wait": Part.WAIT,
+        "after": Part.HOST_AFTER,
+        "runtime": Part.HOST_RUNTIME,
+    }
+    found = repeated(n, latency_ps=np.full(n, 100 * MILLI))
+    part_ps = np.zeros_like(found.part_ps)
+    for name, time in parts_ms.items():
+        part_ps[:, names[name]] = time * MILLI
+    return replace(found, part_ps=part_ps, device_kind="GPU")
+
+
+@pytest.mark.parametrize(
+    ("parts_ms", "text", "level"),
+    [
+        (
+            {"host": 35, "queue": 30, "device": 26, "copies": 5, "wait": 4},
+            "No single part limits the requests: of the 100 ms that the slowest tenth of the requests take, "
+            "host work 35.0%, the queue 30.0%, the device's work 26.0%, copies 5.00%.",
+            "unknown",
+        ),
+        (
+            {"queue": 60, "host": 40},
+            "Limited by busy devices: the slowest tenth of the requests wait 60.0 ms of their 100 ms (60.0%) "
+            "while devices work for others.",
+            "warn",
+        ),
+        (
+            {"host": 20, "after": 25, "runtime": 10, "device": 45},
+            "Limited by the host: the slowest tenth of the requests spend 55.0 ms of their 100 ms (55.0%) in "
+            "host work.",
+            "warn",
+        ),
+        (
+            {"copies": 70, "device": 30},
+            "Limited by copies: the slowest tenth of the requests spend 70.0 ms of their 100 ms (70.0%) on "
+            "copies between host and device.",
+            "warn",
+        ),
+        (
+            {"device": 90, "host": 10},
+            "Limited by the GPU: the slowest tenth of the requests spend 90.0 ms of their 100 ms (90.0%) in "
+            "the model's operations.",
+            "good",
+        ),
+        (
+            {"wait": 80, "host": 20},
+            "Limited by waiting: nothing traced happens in 80.0 ms of their 100 ms (80.0%) that the slowest "
+            "tenth of the requests take.",
+            "warn",
+        ),
+    ],
+)
+def test_every_limit_has_its_sentence(parts_ms: dict[str, int], text: str, level: str) -> None:
+    verdict = verdict_of(judged(**parts_ms), ("more",))
+    assert (verdict.text, verdict.level) == (text, level)
+    assert verdict.details[-1] == "more"
+
+
+def test_which_host_work_takes_the_time() -> None:
+    for parts_ms, text in (
+        (
+            {"host": 30, "after": 20, "runtime": 10, "device": 40},
+            "50.0% of that host work is before the first launch.",
+        ),
+        (
+            {"host": 10, "after": 40, "runtime": 10, "device": 40},
+            "66.7% of that host work is after the device's work.",
+        ),
+        (
+            {"host": 10, "after": 5, "runtime": 45, "device": 40},
+            "75.0% of that host work is between the first launch and the end of the device's work.",
+        ),
+    ):
+        assert text in verdict_of(judged(**parts_ms)).details
+    tools = [step.tool for step in verdict_of(judged(host=60, device=40)).next]
+    assert tools == ["trace_viewer", "flame_graph"]
+    device = judged(device=60, host=40)
+    assert [step.tool for step in verdict_of(device).next] == ["trace_viewer", "framework_op_stats"]
+    tpu = verdict_of(replace(device, device_kind="TPU"))
+    assert [step.tool for step in tpu.next] == ["trace_viewer", "op_profile"]
+    assert (
+        "Limited by the processors, which run the model"
+        in verdict_of(replace(device, device_kind="CPU")).text
+    )
 
 
 def test_throughputs_of_hosts_are_summed_and_peaks_if_all_are_known() -> None:

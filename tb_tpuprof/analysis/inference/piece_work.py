@@ -111,7 +111,7 @@ def _piece_of(done: Work, events: npt.NDArray[np.integer]) -> Int64s:
     """The row of `work` of each event on a device, -1 for none."""
     rows = np.flatnonzero(done.part == Part.DEVICE)
     rows = rows[np.argsort(done.event[rows], kind="stable")]
-    return values_at(events, done.event[rows], rows, -1)
+    return values_at(events, done.event[rows].astype(np.int32), rows, -1)
 
 
 def _on_gpus(trace: Trace, done: Work, ops: HloOps) -> _Runs:
@@ -146,6 +146,6 @@ def _on_tpus(trace: Trace, done: Work, ops: HloOps) -> _Runs:
             place = np.searchsorted(done.start[of_core], start, side="right") - 1
             run = of_core[np.maximum(place, 0)]
             pieces.append(np.where((place >= 0) & (start < done.end[run]), run, -1))
-            found_ops.append(values_at(spans.rows, known, op_of_known, -1))
+            found_ops.append(values_at(spans.rows, known.astype(np.int32), op_of_known, -1))
             times.append(spans.self_ps)
     return _Runs(*(np.concatenate(column).astype(np.int64) for column in (pieces, found_ops, times)))

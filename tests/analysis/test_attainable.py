@@ -17,6 +17,20 @@ def test_shares_up_to_the_peak_then_all_of_it_then_unknown() -> None:
     assert known_share(None, 80.0) is None
 
 
+def test_exactly_five_percent_more_are_at_the_peak() -> None:
+    rates = np.array([84.0])
+    assert share_of_peak(rates, 80.0).tolist() == [1.0]
+    assert is_above(rates, 80.0).tolist() == [False]
+    assert excess_of(rates, np.ones(1), 80.0).tolist() == [0.0]
+
+
+def test_peaks_may_be_small() -> None:
+    rates = np.array([0.2, 0.5, 0.6])
+    assert share_of_peak(rates, 0.5) == pytest.approx([0.4, 1.0, np.nan], nan_ok=True)
+    assert is_above(rates, 0.5).tolist() == [False, False, True]
+    assert excess_of(rates, np.array([1.0, 0.5, 0.25]), 0.5) == pytest.approx([0.0, 2.0, 4.8])
+
+
 def test_without_a_peak_nothing_is_above_it() -> None:
     assert np.isnan(share_of_peak(RATES, 0.0)).all()
     assert known_share(40.0, 0.0) is None

@@ -8,15 +8,19 @@ GPU 0, 1    ncclDevKernel_AllReduce (4 µs)    all-reduce-start.3 (f32[1000], f3
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tb_tpuprof.analysis.pod.comms import exchanges
-from tb_tpuprof.analysis.pod.gpu_transfers import result_bytes
+from tb_tpuprof.analysis.pod.gpu_transfers import _collective_in, _linked, _transfers, _used, result_bytes
 from tb_tpuprof.analysis.pod.host import host_cores, pod_host
 from tb_tpuprof.analysis.pod.join import join
 from tb_tpuprof.analysis.pod.transfers import TransferOp
+from tb_tpuprof.errors import TraceFormatError
+from tb_tpuprof.ingest.hlo.module import decode_hlo
 from tb_tpuprof.trace.trace import Trace
 from tests.builders import DrawnEvent, DrawnPlane, build, event
 from tests.ingest.hlo_protos import TUPLE, array, computation, instruction, proto
@@ -156,3 +160,106 @@ def test_nothing_is_faster_than_the_links(kind: str, allowed: float) -> None:
     assert (above.algorithm_bytes_per_s, above.bus_bytes_per_s) == (None, None)
     assert "more than the GPU's links carry" in above.remark
     assert made(450e9 * allowed * 9, 0.0).algorithm_bytes_per_s == pytest.approx(450e9 * allowed * 9)
+
+
+def module(*instructions: dict[int, Any], others: Any = ()) -> Any:
+    """A program of these instructions, the first of which is row 0."""
+    end = instruction(99, "add", array(3), [98, 98])
+    return decode_hlo(proto([computation(1, "main", [*instructions, end], 99), *others]), "f", 7)
+
+
+def test_sizes_by_the_kind_of_the_start() -> None:
+    """The first instruction may be the operand; of an all-gather with flags the size is unknown."""
+    made = module(
+        instruction(1, "parameter", array(10)),
+        instruction(2, "parameter", array(20)),
+        instruction(3, "all-reduce-start", pair(array(10), array(20)), [1, 2], **GROUPS),
+        instruction(4, "all-gather-start", pair(array(10), array(40)), [1], **GROUPS),
+        instruction(5, "all-gather-start", pair(array(10), array(40), array(1)), [1], **GROUPS),
+        instruction(6, "all-gather", array(80), [1], **GROUPS),
+    )
+    sizes = {
+        name: result_bytes(made, made.find(name))
+        for name in ("all-reduce-start.3", "all-gather-start.4", "all-gather-start.5", "all-gather.6")
+    }
+    assert list(sizes.values()) == [120, 160, 0, 320]
+
+
+def nested(depth: int, n_collectives: int = 1) -> Any:
+    """A call of a call … of a computation with collectives."""
+    inner = [instruction(500 + i, "all-reduce", array(4), [], **GROUPS) for i in range(n_collectives)]
+    inner.append(instruction(600, "all-reduce-done", array(4), [500]))
+    others = [computation(20, "c0", inner, 600)]
+    for level in range(1, depth):
+        call = instruction(100 + level, "call", array(4), [], f38=(19 + level,))
+        others.append(computation(20 + level, f"c{level}", [call], 100 + level))
+    return module(instruction(10, "async-start", pair(array(4)), [], f38=(19 + depth,)), others=others)
+
+
+def test_the_only_collective_inside_counts() -> None:
+    plain = module(instruction(1, "all-reduce", array(4), [], **GROUPS), instruction(2, "add", array(4), []))
+    assert _collective_in(plain, 0) == 0
+    assert _collective_in(plain, plain.find("add.2")) == -1
+    for depth, is_found in ((1, True), (7, True), (8, False)):
+        made = nested(depth)
+        row = _collective_in(made, made.find("async-start.10"))
+        assert row == (made.find("all-reduce.500") if is_found else -1), depth
+    assert _collective_in(nested(2, 2), nested(2, 2).find("async-start.10")) == -1
+    assert _collective_in(nested(2, 0), nested(2, 0).find("async-start.10")) == -1
+
+
+def linked(program: int, name: str, row: int) -> Any:
+    return SimpleNamespace(program_id=program, name=name, instruction=row)
+
+
+def test_names_are_told_apart_where_programs_share_them() -> None:
+    """Of three programs two have a title; one is damaged and one of the events names no instruction."""
+    programs = {
+        7: module(instruction(1, "all-reduce", array(4), [], **GROUPS)),
+        8: module(
+            instruction(1, "all-reduce", array(6), [], **GROUPS), instruction(2, "all-gather", array(5), [])
+        ),
+        9: module(instruction(1, "send", array(4), [], **GROUPS), instruction(2, "recv", array(5), [])),
+    }
+
+    def read(program: int) -> Any:
+        if program == 10:
+            raise TraceFormatError("f", 0, "is damaged")
+        return programs.get(program)
+
+    titles = {7: SimpleNamespace(title="jit_f")}
+    trace: Any = SimpleNamespace(programs=SimpleNamespace(module=read, get=titles.get))
+    ops = [
+        linked(7, "all-reduce.1", 0),
+        linked(8, "all-reduce.1", 0),
+        linked(8, "all-gather.2", 1),
+        linked(9, "send.1", 0),
+        linked(9, "recv.2", 1),
+        linked(8, "unknown", -1),
+        linked(10, "damaged", 0),
+        linked(11, "no program", 0),
+        linked(8, "add.99", 2),
+    ]
+    found = _transfers(trace, SimpleNamespace(ops=ops), range(len(ops)))  # type: ignore[arg-type]
+    assert {i: (one.name, one.size_bytes) for i, one in found.items()} == {
+        0: ("all-reduce.1 of jit_f", 16),
+        1: ("all-reduce.1 of 8", 24),
+        2: ("all-gather.2", 20),
+    }
+
+
+def test_events_by_the_operation_that_they_name() -> None:
+    links: Any = SimpleNamespace(events=np.array([2, 5, 9]), op=np.array([7, 8, 6]))
+    rows = np.array([1, 2, 5, 6, 9, 12])
+    every = np.ones(6, np.bool_)
+    assert _linked(links, rows, every).tolist() == [-1, 7, 8, -1, 6, -1]
+    some = np.array([True, False, True, True, False, True])
+    assert _linked(links, rows, some).tolist() == [-1, -1, 8, -1, -1, -1]
+
+
+def test_only_used_transfers_are_kept() -> None:
+    ops = tuple(TransferOp(name, "all-reduce") for name in "abcd")
+    kept, op_of = _used(ops, [np.array([3, -1, 0]), np.array([-1]), np.array([0, 3, 2])])
+    assert [one.name for one in kept] == ["a", "c", "d"]
+    assert [one.tolist() for one in op_of] == [[2, -1, 0], [-1], [0, 2, 1]]
+    assert _used(ops, []) == ((), [])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tb_tpuprof.analysis.pod.join import Channel, Pod
-from tb_tpuprof.analysis.pod.link_times import LinkTimes, channel_steps
+from tb_tpuprof.analysis.pod.link_times import LinkTimes, channel_steps, mean_times, times_in_step
 from tests.analysis.test_pod_senders import any_pod
 
 N_CORES = (2, 1, 3)
@@ -69,3 +69,45 @@ def test_an_end_that_did_not_run_is_unknown(lacks: str) -> None:
     found = channel_steps(pod(), channel(0, 5), (times(0, lacks), times(2, lacks)))
     assert np.isnan(found.latency_ps).all()
     assert np.isnan(found.send_delay_ps).all() == (lacks != "recv-done.1")
+
+
+ENDS = ((0, 5), (5, 0), (1, 2), (4, 1), (3, 4), (2, 2))
+
+
+def of_all(lacks: dict[int, str]) -> list[LinkTimes]:
+    """The times of all hosts, with numbers of runs that differ by host, core, step and operation."""
+    made = []
+    for host in range(3):
+        one = times(host, lacks.get(host, ""))
+        core, step, op = np.indices(one.n_runs.shape)
+        made.append(replace(one, n_runs=1000 * host + 100 * core + 10 * step + op))
+    return made
+
+
+@pytest.mark.parametrize("lacks", [{}, {0: "send.1"}, {2: "recv.1", 1: "recv-done.1"}])
+@pytest.mark.parametrize("step", range(N_STEPS))
+def test_all_channels_in_a_step_are_each_of_them(step: int, lacks: dict[int, str]) -> None:
+    channels = tuple(channel(*ends) for ends in ENDS)
+    one, hosts = replace(pod(), channels=channels), of_all(lacks)
+    found = times_in_step(one, step, hosts)
+    for row, (source, target) in enumerate(ENDS):
+        sender, receiver = int(one.host_of[source]), int(one.host_of[target])
+        alone = channel_steps(one, channels[row], (hosts[sender], hosts[receiver]))
+        for name in ("latency_ps", "send_delay_ps"):
+            expected = float(getattr(alone, name)[step])
+            assert float(getattr(found, name)[row]) == pytest.approx(expected, nan_ok=True)
+        core = source - sum(N_CORES[:sender])
+        n = 1000 * sender + 100 * core + 10 * (FIRST[sender] + step)
+        assert found.n_per_step[row] == (0 if lacks.get(sender) == "send.1" else n)
+
+
+def test_means_are_those_of_the_channels() -> None:
+    channels = tuple(
+        replace(channel(*ends), latency_ps=5.0 + i, send_delay_ps=7.0 * i, n_per_step=0.5 + i)
+        for i, ends in enumerate(ENDS)
+    )
+    found = mean_times(replace(pod(), channels=channels))
+    assert found.latency_ps.tolist() == [5, 6, 7, 8, 9, 10]
+    assert found.send_delay_ps.tolist() == [0, 7, 14, 21, 28, 35]
+    assert found.n_per_step.tolist() == [0.5, 1.5, 2.5, 3.5, 4.5, 5.5]
+    assert len(mean_times(replace(pod(), channels=())).latency_ps) == 0

@@ -121,6 +121,22 @@ def test_integers_and_four_bits() -> None:
     assert relative_peak("NVIDIA B300", FP4) == 1  # the sources disagree
 
 
+@pytest.mark.parametrize(
+    ("device", "name", "giga"),
+    [
+        ("Tesla P100-PCIE-16GB", "PCIe 3", 16),
+        ("Tesla P100-SXM2-16GB", "NVLink 1", 80),
+        ("Tesla V100-PCIE-32GB", "PCIe 3", 16),
+        ("NVIDIA H100 NVL", "NVLink 4 bridge", 300),
+        ("NVIDIA H200 NVL", "NVLink 4 bridge", 450),
+    ],
+)
+def test_links_of_variants(device: str, name: str, giga: float) -> None:
+    link = link_of(device)
+    assert link is not None
+    assert (link.name, link.bytes_per_s) == (name, giga * 1e9)
+
+
 def test_links_of_unknown_devices_are_unknown() -> None:
     assert link_of("") is None
     assert link_of("NVIDIA GPU (Hopper)") is None

@@ -109,6 +109,54 @@ def test_remarks() -> None:
     assert replace(good, groups=()).n_groups == 1
 
 
+def test_titles_count_from_one_and_name_four() -> None:
+    assert collective().title == "all-reduce"
+    titles = [collective(ordinals=tuple(range(2, 2 + n))).title for n in (1, 4, 5, 1204)]
+    assert titles == [
+        "all-reduce #3",
+        "all-reduce #3, #4, #5, #6",
+        "all-reduce #3, #4, #5, #6 and 1 more",
+        "all-reduce #3, #4, #5, #6 and 1,200 more",
+    ]
+
+
+def test_one_participant_is_complete_and_bounded_by_no_link() -> None:
+    assert collective(group_size=1, n_seen=1).is_complete
+    assert not collective(group_size=0, n_seen=0).is_complete
+    alone = collective("broadcast", group_size=1, link_bytes_per_s=1.0)
+    assert not alone.is_above_links
+    assert collective("broadcast", group_size=2, link_bytes_per_s=1.0).is_above_links
+
+
+def test_an_all_reduce_moves_its_data_once_at_least() -> None:
+    """400 TB/s of data are 600 on the bus of four ranks; an all-gather's are 300."""
+    for kind, link, is_above in (
+        ("all-reduce", 390e12, False),
+        ("all-reduce", 370e12, True),
+        ("all-gather", 290e12, False),
+        ("all-gather", 280e12, True),
+        ("unknown", 1.0, False),
+    ):
+        assert collective(kind, link_bytes_per_s=link).is_above_links is is_above, (kind, link)
+    assert collective(transfer_ps=0.5).algorithm_bytes_per_s == pytest.approx(4800e12)
+
+
+@pytest.mark.parametrize(
+    ("waits", "last"),
+    [((3.0, 5.0, 4.0), 1), ((5.0, 5.0, 4.0), 0), ((1.0, 2.0, 9.0), 2), ((3.0, 3.0, 4.0), 2)],
+)
+def test_of_alike_collectives_the_one_that_waits_most_says_who_is_last(
+    waits: tuple[float, ...], last: int
+) -> None:
+    op = TransferOp("x", "all-reduce", 8, process_group="tp", dtype="Float", ordinal=0)
+    parts = [
+        collective(op=replace(op, ordinal=i), wait_ps=wait, last_core=i, last_fraction=0.25 * (i + 1))
+        for i, wait in enumerate(waits)
+    ]
+    (row,) = merge_alike(parts)
+    assert (row.last_core, row.last_fraction, row.wait_ps) == (last, 0.25 * (last + 1), sum(waits))
+
+
 def test_alike_collectives_of_pytorch_are_one_row_the_longest_first() -> None:
     def part(
         ordinal: int, kind: str, transfer: float, wait: float, n_seen: int, group: str = "tp"

@@ -51,6 +51,27 @@ def test_the_limiting_resource_counts() -> None:
     assert wasted_ps(OPS, PEAKS) / US == pytest.approx(expected, nan_ok=True)
 
 
+def test_what_is_known_to_do_nothing_wastes_all_of_its_time() -> None:
+    """Unless only its FLOPs are known, or its work is, and none of the peaks is that of its memory."""
+    ops = ops_with(
+        ("nothing.1", "loop fusion", 4, UNKNOWN, 0.0, 0.0),
+        ("nothing.2", "loop fusion", 5, 0.0, 0.0, 0.0),
+        ("zero.3", "loop fusion", 6, 0.0, UNKNOWN, 0.0),
+        ("full.4", "dot", 7, 1.0, 0.5, 0.0),
+    )
+    assert wasted_ps(ops, PEAKS) / US == pytest.approx([4, 5, np.nan, 0], nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    "peaks", [Roofs(0.5, (0.0,) * 5), Roofs(0.0, (0.0, 0.0, 3.0, 0.0, 0.0)), Roofs(1e12, (1e11,) * 5)]
+)
+def test_waiting_is_wasted_where_any_peak_is_known(peaks: Roofs) -> None:
+    waits = ops_with(
+        ("infeed.1", "infeed", 9, UNKNOWN, UNKNOWN, 0.0), ("x.2", "dot", 5, UNKNOWN, UNKNOWN, 0.0)
+    )
+    assert wasted_ps(waits, peaks) / US == pytest.approx([9, np.nan], nan_ok=True)
+
+
 def test_without_peaks_nothing_is_known() -> None:
     assert np.isnan(wasted_ps(OPS, Roofs(0.0, (0.0,) * len(SPACES)))).all()
 

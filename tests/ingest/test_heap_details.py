@@ -5,9 +5,10 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
+import numpy as np
 import pytest
 
-from tb_tpuprof.errors import NotATrace
+from tb_tpuprof.errors import NotATrace, TraceFormatError
 from tb_tpuprof.ingest.heap import pprof as pprof_module
 from tb_tpuprof.ingest.heap import torch_snapshot as torch_module
 from tb_tpuprof.ingest.heap import torch_values
@@ -15,6 +16,8 @@ from tb_tpuprof.ingest.heap.pickles import Unreadable, read_pickle
 from tb_tpuprof.ingest.heap.pprof import read_pprof
 from tb_tpuprof.ingest.heap.torch_snapshot import read_torch_snapshot
 from tb_tpuprof.trace.heap import Heap, Pool
+from tb_tpuprof.trace.heap_history import DeviceHistory, Recording, Survivors
+from tb_tpuprof.trace.stacks import stacks_of
 from tests.ingest.heap_files import LOAD, MAIN, STEP, Sample, pprof, torch_frames
 from tests.ingest.messages import written
 from tests.ingest.test_heap_files import rows
@@ -26,6 +29,53 @@ def profile(*fields: tuple[int, Any]) -> Heap:
     types = (written((1, 3), (2, 4)), written((1, 1), (2, 2)))
     data = written(*((1, one) for one in types), *fields, *((6, text) for text in texts))
     return read_pprof(data, "h.pprof")
+
+
+def test_sizes_in_memory_are_those_of_columns_and_texts() -> None:
+    """Stacks of 0, 1 and 3 frames, of four functions in three files."""
+    frames = [("a", "x.py", 1), ("bb", "y.py", 22), ("ccc", "", 3), ("", "z.py", 0)]
+    stacks = stacks_of([[], [2], [0, 1, 3]], frames)
+    assert len(stacks) == 3
+    assert stacks.first.tolist() == [0, 0, 1, 4]
+    assert stacks.frames.tolist() == [2, 0, 1, 3]
+    assert (stacks.function, stacks.file) == (("a", "bb", "ccc", ""), ("x.py", "y.py", "", "z.py"))
+    assert stacks.line.tolist() == [1, 22, 3, 0]
+    texts = sum(50 + len(text) for function, file, _ in frames for text in (function, file))
+    assert stacks.size_bytes == 4 * 8 + 4 * 4 + 4 * 8 + texts
+    sizes = [(5, 2), (7, 0), (1, 4)]
+    devices = tuple(device_history(*one) for one in sizes)
+    columns = [n * (8 + 1 + 8 + 8 + 4) + n_survivors * (8 + 8 + 4) for n, n_survivors in sizes]
+    assert [one.size_in_memory for one in devices] == columns
+    assert Recording(devices, stacks).kept_bytes == stacks.size_bytes + sum(columns)
+    assert [len(one) for one in devices] == [5, 7, 1]
+
+
+def device_history(n: int, n_survivors: int) -> DeviceHistory:
+    of_events, of_survivors = np.zeros(n, np.int64), np.zeros(n_survivors, np.int64)
+    return DeviceHistory(
+        "GPU 0",
+        of_events,
+        of_events.astype(np.uint8),
+        of_events,
+        of_events,
+        of_events.astype(np.int32),
+        0,
+        0,
+        Survivors(of_survivors, of_survivors, of_survivors.astype(np.int32)),
+    )
+
+
+def test_too_many_blocks_are_at_no_place_in_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch_module, "MAX_BLOCKS", 2)
+    for n in (2, 3):
+        blocks = [{"size": 8, "state": "inactive"}] * n
+        data = pickle.dumps({"segments": [{"device": 0, "total_size": 99, "blocks": blocks}]})
+        if n == 2:
+            assert read_torch_snapshot(data, "p").pools == (Pool("GPU 0", 99, 0, 0, 8),)
+            continue
+        with pytest.raises(TraceFormatError, match="more than 2 blocks") as error:
+            read_torch_snapshot(data, "p")
+        assert error.value.offset == -1
 
 
 def test_inlined_calls_are_frames_of_their_location() -> None:

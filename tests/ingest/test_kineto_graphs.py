@@ -102,6 +102,24 @@ def test_their_time_counts_under_the_operator_and_no_call_s_work_does(trace: Tra
     assert utilization(trace).flops == pytest.approx(2 * 64 * 32 * 16)  # the one call outside of graphs
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_creators_of_random_nodes(seed: int) -> None:
+    """Plain: the last launch of a graph's node that an operator is around."""
+    chance = np.random.default_rng(seed)
+    kernels, launches = (tuple(chance.integers(-1, 4, (2, n))) for n in (40, 25))
+    operator = chance.integers(-1, 99, 25)
+    created = {}
+    for graph, node, one in zip(*launches, operator, strict=True):
+        if one >= 0:
+            created[int(graph), int(node)] = int(one)
+    expected = [
+        created.get((int(graph), int(node)), -1) if graph > 0 and node > 0 else -1
+        for graph, node in zip(*kernels, strict=True)
+    ]
+    found = creators((kernels[0], kernels[1]), (launches[0], launches[1]), operator)
+    assert found.tolist() == expected
+
+
 def test_nodes_are_numbered_within_their_graph() -> None:
     kernels = np.array([4, 4, 5, 0, 9, 5]), np.array([11, 12, 11, 11, 11, 0])
     launches = np.array([4, 5, 4, 4, 0]), np.array([11, 11, 12, 11, 12])

@@ -57,7 +57,8 @@ def test_columns_are_the_entries_in_the_order_of_the_file() -> None:
             {"address": 9000, "size": 1536, "state": "active_awaiting_free"},
         ],
     }
-    other = {"device": 0, "total_size": 10**6, "blocks": [{"size": 10**6, "state": "active_allocated"}]}
+    block = {"size": 10**6, "state": "active_allocated", "frames": torch_frames(LOAD)}
+    other = {"device": 0, "total_size": 10**6, "blocks": [block]}
     recording = read([], ENTRIES, segments=[segment, other])
     assert recording is not None
     assert recording.n_skipped == 0
@@ -84,6 +85,7 @@ def test_columns_are_the_entries_in_the_order_of_the_file() -> None:
     ]
     step, load = ["train_step", "main"], ["load", "main"]
     assert names == [step, step, [], load, [], [], step, [], []]
+    assert len(stacks) == 3  # none of the device without a history
     assert (history.end_reserved_bytes, history.end_pending_bytes) == (3584, 300 + 1536)
     survivors = history.survivors
     assert survivors.address.tolist() == [5000, 6536, 9000]
@@ -98,8 +100,26 @@ def test_devices_share_the_first_time() -> None:
     )
     assert recording is not None
     assert [one.device for one in recording.devices] == ["GPU 0", "GPU 2"]
+    assert [(one.end_reserved_bytes, one.end_pending_bytes) for one in recording.devices] == [(0, 0)] * 2
     # The clock went back: times never fall.
     assert [(one.time_ps // PS).tolist() for one in recording.devices] == [[60], [0, 0]]
+
+
+def test_times_far_apart_fit_into_64_bits() -> None:
+    """Microseconds since 1970, 285 years apart: cut at what picoseconds can say."""
+    recording = read(
+        [entry("alloc", 0 - START, addr=1, size=1), entry("alloc", 2**53 - 1 - START, addr=2, size=1)]
+    )
+    assert recording is not None
+    longest = 2**62 // PS * PS
+    assert recording.devices[0].time_ps.tolist() == [0, longest]
+    most = longest // PS
+    for after in (most - 1, most, most + 1):
+        made = read(
+            [entry("alloc", 5 - START, addr=1, size=1), entry("alloc", 5 + after - START, addr=2, size=1)]
+        )
+        assert made is not None
+        assert made.devices[0].time_ps.tolist() == [0, min(after, most) * PS]
 
 
 @pytest.mark.parametrize(
@@ -111,6 +131,9 @@ def test_devices_share_the_first_time() -> None:
         entry("alloc", None),
         entry("alloc", -START - 1),
         entry("alloc", 2**53),
+        entry("alloc", 2**53 - START),
+        entry("alloc", 2.0**53),
+        entry("alloc", -1.0),
         entry("alloc", float("nan")),
         entry("alloc", True),
         entry("alloc", "1"),
@@ -136,6 +159,10 @@ def test_odd_values_are_nothing() -> None:
     recording = read(odd)
     assert recording is not None
     (history,) = recording.devices
+    far = read([entry("alloc", 1, addr=2**62 - 1, size=2**59)], [{"action": "oom", "time_us": 0.0}])
+    assert far is not None
+    assert [one.address.tolist() for one in far.devices] == [[2**62 - 1], [-1]]
+    assert [one.size_bytes.tolist() for one in far.devices] == [[2**59], [0]]
     assert history.address.tolist() == [0, 0, 0, -1]  # what the device had left is unknown
     assert history.size_bytes.tolist() == [0, 0, 0, 0]
     assert (history.time_ps // PS).tolist() == [0, 1, 2, 3]
@@ -164,6 +191,7 @@ def test_histories_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TraceFormatError, match="p has a history of more than 10,000 entries") as error:
         read(*whole, [entry("alloc", 1, addr=1, size=1)])
     assert "max_entries" in error.value.remedy
+    assert error.value.offset == -1
     monkeypatch.setattr(torch_history, "MAX_DEVICES", 3)
     recording = read(*whole)
     assert recording is not None
@@ -175,8 +203,9 @@ def test_frames_of_histories_are_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(torch_history, "MAX_FRAMES", 10)
     assert read(entries) is not None
     monkeypatch.setattr(torch_history, "MAX_FRAMES", 9)
-    with pytest.raises(TraceFormatError, match="more than 9 stack frames"):
+    with pytest.raises(TraceFormatError, match="more than 9 stack frames") as error:
         read(entries)
+    assert error.value.offset == -1
 
 
 @pytest.mark.parametrize(("n", "is_refused"), [(2, False), (3, True)])
@@ -187,3 +216,25 @@ def test_sizes_that_add_up_beyond_all_memory_are_refused(n: int, is_refused: boo
         return
     with pytest.raises(TraceFormatError, match="add up to more"):
         read(entries)
+
+
+@pytest.mark.parametrize(("more", "is_refused"), [(0, False), (1024, True)])
+def test_events_segments_and_blocks_count_together(more: int, is_refused: bool) -> None:
+    """Half of what fits in two events, a quarter in segments, a quarter in two blocks."""
+    entries = [entry("alloc", i, addr=i, size=2**58) for i in range(2)]
+    blocks = [
+        {"size": 8, "requested_size": size, "state": "active_allocated"} for size in (2**57, 2**57 + more)
+    ]
+    segments = [
+        {"device": 0, "total_size": 2**57, "address": 0, "blocks": blocks},
+        {"device": 0, "total_size": 2**57, "address": 2**61, "blocks": []},
+    ]
+    if is_refused:
+        with pytest.raises(TraceFormatError, match="add up to more"):
+            read(entries, segments=segments)
+        return
+    recording = read(entries, segments=segments)
+    assert recording is not None
+    (history,) = recording.devices
+    assert history.end_reserved_bytes == 2**58
+    assert history.survivors.address.tolist() == [0, 8]

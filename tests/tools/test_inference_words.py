@@ -125,6 +125,7 @@ def test_words_of_the_numbers() -> None:
     assert payload.scalars["n_requests"].note == "in 140 µs and 2 batches"
     host_only = TOOL.run(session_of(loop(2, 10)), None, {})
     assert host_only.scalars["n_requests"].note == "in 30.0 µs"
+    assert host_only.scalars["device_busy_fraction"].title == "Compute busy"
     assert TOOL.badge(session_of(server())) == ""  # nothing is known yet
 
 

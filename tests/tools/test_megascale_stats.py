@@ -250,6 +250,17 @@ def test_without_programs_the_reason_is_that(tmp_path: Path) -> None:
         TOOL.run(session, None, {})
 
 
+def test_one_host_without_programs_suffices(tmp_path: Path) -> None:
+    """The others have no transfers at all."""
+    hosts = {
+        "a": tpu_xspace(TpuJob()),
+        "b": dcn_host(ALL, [ALONE], has_program=False),
+        "c": tpu_xspace(TpuJob()),
+    }
+    with pytest.raises(ToolUnavailable, match="but not the programs that name them"):
+        TOOL.run(Session(str(write_run(tmp_path / "run", hosts)), cache=False), None, {})
+
+
 def test_a_run_whose_transfers_are_all_cut_off_says_so(tmp_path: Path) -> None:
     cut = dcn_host(ALL, ["fusion:0-10 send.1:10-20 send-done.1:20-30"])
     page = TOOL.run(Session(str(write_run(tmp_path / "run", {"h": cut})), cache=False), None, {})

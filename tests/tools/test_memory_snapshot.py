@@ -115,6 +115,16 @@ def test_everything_attributed_has_no_notice(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(("n_bytes", "is_shown"), [(0, False), (1, True), (2, True)])
+def test_what_nobody_is_known_to_hold_is_a_tile_if_there_is_any(
+    tmp_path: Path, n_bytes: int, is_shown: bool
+) -> None:
+    snapshot(tmp_path, "a", Sample((STEP, MAIN), 1, 64), Sample((), 1, n_bytes))
+    payload = shown(tmp_path)
+    assert ("unattributed_bytes" in payload.tiles) is is_shown
+    assert bool(payload.diagnostics) is is_shown
+
+
 def test_nothing_attributed_and_nothing_in_use(tmp_path: Path) -> None:
     snapshot(tmp_path, "a", Sample((), 2, 64, "", ""))
     snapshot(tmp_path, "b")

@@ -133,6 +133,7 @@ def test_memory_that_is_never_freed_is_a_possible_leak(tmp_path: Path) -> None:
     assert verdict is not None
     assert verdict.level == "unknown"
     assert not any("leak" in text for text in verdict.details)
+    assert "n_failures" not in payload.tiles
 
 
 def test_the_window_and_the_moment(tmp_path: Path) -> None:

@@ -88,6 +88,42 @@ def test_a_run_that_waits_little_is_good(tmp_path: Path) -> None:
         assert (payload.verdict.level, payload.verdict.category) == (level, category)
 
 
+def test_steps_that_took_no_time_have_no_mean(tmp_path: Path) -> None:
+    """Number of steps, but neither a time nor a share."""
+    step = written((1, 3), (6, 0.0), (11, 0.0))
+    page = written((4, written((1, "x.PerGenericStepDetails"), (2, step))))
+    payload = TOOL.run(Session(placed(tmp_path, "h.input_pipeline.pb", page), cache=False), None, {})
+    assert payload.verdict is not None
+    assert payload.verdict.text == (
+        "An older profiler saved the input pipeline page of h, without a timeline."
+    )
+    assert (payload.verdict.level, payload.verdict.category) == ("unknown", "")
+    for name in ("step_time_ps", "input_fraction"):
+        assert name not in payload.scalars or payload.scalars[name].value is None
+
+
+def test_pages_and_hosts_in_a_sentence(tmp_path: Path) -> None:
+    names = ("h.kernel_stats.pb", "h.op_profile.json", "h.tensorflow_stats.pb")
+    sentences = []
+    for n in (1, 2, 3):
+        folder = tmp_path / str(n)
+        folder.mkdir()
+        verdict = shown(folder, *names[:n]).verdict
+        assert verdict is not None
+        sentences.append(verdict.text)
+    assert sentences == [
+        f"An older profiler saved {pages} of h, without a timeline."
+        for pages in (
+            "the table of GPU kernels",
+            "the table of GPU kernels and the op profile page",
+            "the table of TensorFlow operations, the table of GPU kernels and the op profile page",
+        )
+    ]
+    several = shown(tmp_path, g__kernel_stats__pb=names[0], k__kernel_stats__pb=names[0]).verdict
+    assert several is not None
+    assert several.text == "An older profiler saved the table of GPU kernels of 2 hosts, without a timeline."
+
+
 def test_pages_of_several_hosts_are_shown_together(tmp_path: Path) -> None:
     payload = shown(
         tmp_path,

@@ -29,7 +29,7 @@ def job_communication(
     host, worst = max(pairs, key=lambda pair: pair[1].share)
     time_ps = sum(one.time_ps for _, one in pairs) / len(each)
     step_ps = sum(one.step_ps for one, _ in each) / len(each)
-    share = time_ps / step_ps if step_ps else 0.0
+    share = time_ps / step_ps
     amount = f"{format_time(time_ps)} ({format_fraction(share)})"
     saved_ps = time_ps if exchange is None else min(time_ps, exchange.mean_gain_ps)
     return [
@@ -50,8 +50,6 @@ def _where(host: HostEvidence, worst: Finding, mean_ps: float, hosts: Sequence[H
     where it differs from the mean; else on all hosts if they agree.
     """
     place = where_most(host)
-    if len(hosts) == 1:
-        return place
     if worst.time_ps > _ALIKE * mean_ps:
         return (
             f"; most on `{host.host}`: {format_time(worst.time_ps)} ({format_fraction(worst.share)}){place}"

@@ -67,7 +67,7 @@ def executions(trace: Trace) -> Executions:
     """The executions of one host, requests by start."""
     found = requests(trace)
     length = trace.events["duration_ps"]
-    request, batch = (_usable(trace, rows) for rows in (found.row, found.batch_row))
+    request, batch = (usable(trace, rows) for rows in (found.row, found.batch_row))
     request = request[np.argsort(trace.events["start_ps"][request], kind="stable")]
     row = np.concatenate((request, batch)).astype(np.intp)
     start = trace.events["start_ps"][row].astype(np.int64)
@@ -76,7 +76,7 @@ def executions(trace: Trace) -> Executions:
     return Executions(row, start, end, len(request), batch_of, queued)
 
 
-def _usable(trace: Trace, rows: Rows) -> Rows:
+def usable(trace: Trace, rows: Rows) -> Rows:
     """Without events whose times are damaged."""
     start, length = trace.events["start_ps"][rows], trace.events["duration_ps"][rows]
     return rows[(length < LONGEST_PS) & (np.abs(start) < LONGEST_PS)]

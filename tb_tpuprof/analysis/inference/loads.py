@@ -98,7 +98,7 @@ class Load:
         NEAR_A_LIMIT of it on.
         """
         flops, hbm = self.flops_fraction, self.hbm_fraction
-        if flops is None or hbm is None or self.is_above_a_peak:
+        if flops is None or hbm is None:
             return "unknown"
         most_flops, most_hbm = flops + self.unknown_flops, hbm + self.unknown_bytes
         if max(most_flops, most_hbm) < NEAR_A_LIMIT:
@@ -109,7 +109,7 @@ class Load:
 
 
 def _share_left(known: float, whole: float) -> float:
-    return min(max(1 - known / whole, 0.0), 1.0) if whole > 0 else 1.0
+    return max(1 - known / whole, 0.0) if whole > 0 else 1.0
 
 
 def _fraction(amount: float, most: float, known_ps: float) -> float | None:

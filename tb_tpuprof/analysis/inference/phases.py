@@ -26,6 +26,7 @@ from tb_tpuprof.analysis.inference.executions import (
     enclosing,
     executions,
     owners_among,
+    usable,
 )
 from tb_tpuprof.analysis.inference.names import UNKNOWN, Phase, annotation_of, pass_of
 from tb_tpuprof.analysis.inference.requests import outermost, requests
@@ -108,8 +109,7 @@ def _annotated(trace: Trace, own: Rows) -> Rows:
     found = outermost(trace, phase != Phase.NONE)
     if not (phase[trace.events["metadata"][found]] == Phase.PREFILL).any():
         found = found[np.isin(found, own)]
-    start, length = trace.events["start_ps"][found], trace.events["duration_ps"][found]
-    found = found[(length < LONGEST_PS) & (np.abs(start) < LONGEST_PS)]
+    found = usable(trace, found)
     result: Rows = found[np.argsort(trace.events["start_ps"][found], kind="stable")]
     return result
 
@@ -125,8 +125,6 @@ def _owners_of_work(trace: Trace, marks: Executions) -> tuple[Int64s, npt.NDArra
     launch says so.
     """
     done = work(trace)
-    if not len(marks):
-        return np.full(len(done), -1, np.int64), np.zeros(len(done), np.bool_)
     among = owners_among(trace, marks)
     owner = among.of(done.event)
     return among.at(owner, done.start), owner >= 0

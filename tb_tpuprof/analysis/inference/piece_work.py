@@ -90,25 +90,25 @@ def piece_work(trace: Trace) -> PieceWork:
     is_op = np.flatnonzero(op >= 0)
     piece, op, self_ps = piece[is_op], op[is_op], self_ps[is_op]
     per_run = ops.work.times(1 / np.maximum(ops.n_occurrences, 1))
-    does_nothing, counts = ops.is_container | ops.is_waiting, ~ops.is_container
+    does_nothing = ops.is_container | ops.is_waiting
 
-    def total(amount: Floats, is_counted: npt.NDArray[np.bool_]) -> Floats:
-        result: Floats = np.bincount(piece, np.where(is_counted[op], amount[op], 0), n).astype(np.float64)
+    def total(amount: Floats) -> Floats:
+        counted = np.where(ops.is_container, 0, amount)  # what is unknown is 0
+        result: Floats = np.bincount(piece, counted[op], n).astype(np.float64)
         return result
 
     def time_of(is_counted: npt.NDArray[np.bool_]) -> Floats:
         result: Floats = np.bincount(piece, np.where(is_counted[op], self_ps, 0), n).astype(np.float64)
         return result
 
-    knows_flops, knows_bytes = ops.work.knows_flops, ops.work.knows_bytes
     return PieceWork(
         device,
         worked,
-        time_of(knows_flops | does_nothing),
-        time_of(knows_bytes | does_nothing),
-        total(per_run.flops, knows_flops & counts),
-        total(per_run.roof_flops, knows_flops & counts),
-        total(per_run.space_bytes[0], knows_bytes & counts),
+        time_of(ops.work.knows_flops | does_nothing),
+        time_of(ops.work.knows_bytes | does_nothing),
+        total(per_run.flops),
+        total(per_run.roof_flops),
+        total(per_run.space_bytes[0]),
     )
 
 
@@ -129,7 +129,7 @@ def _on_cpus(trace: Trace, done: Work, ops: HloOps) -> _Runs:
     names, codes, programs = ops.name.strings, ops.name.codes.tolist(), ops.program.tolist()
     row_of = {(programs[i], names[codes[i]]): i for i in range(len(ops))}
     rows = [row_of.get((one.program_id, one.name), -1) for one in hlo_links(trace).ops]
-    op = np.array([*rows, -1], np.int64)[runs.op] if len(runs) else np.empty(0, np.int64)
+    op = np.array([*rows, -1], np.int64)[runs.op]
     return _Runs(_piece_of(done, runs.event), op, runs.self_ps)
 
 

@@ -230,14 +230,10 @@ def _by_step(trace: Trace, marks: PhaseMarks, model: Int64s, by: By, models: tup
     reads = (phase == Phase.PREFILL) | (phase == Phase.MIXED)
     latest_token, latest_prefill = _latest(makes, line), _latest(~makes, line)
     has_prefill = latest_prefill > latest_token
-    known, unknown = (
-        np.append(0, np.cumsum(np.where(~makes, values, 0)))
-        for values in (np.maximum(marks.n_prefill[order], 0), marks.n_prefill[order] < 0)
-    )
-    here = np.arange(len(line))
-    since = np.where(latest_token >= 0, latest_token, np.searchsorted(line, line))
-    is_counted = (unknown[here] == unknown[since]) & (marks.n_decode[order] >= 0)
-    may_all_be_new = ~is_counted | (known[here] - known[since] >= marks.n_decode[order])
+    n_decode = marks.n_decode[order]
+    n_read = np.append(0, np.cumsum(np.where(makes, 0, marks.n_prefill[order])))
+    since = np.maximum(latest_token, np.searchsorted(line, line))  # without a token, the thread's first mark
+    may_all_be_new = (n_decode < 0) | (n_read[:-1] - n_read[since] >= n_decode)
     before = np.where(has_prefill & may_all_be_new, latest_prefill, latest_token)
     is_gap = makes & (before >= 0)
     gap = end[is_gap] - end[before[is_gap]]

@@ -167,25 +167,21 @@ def _stream_rows(trace: Trace) -> tuple[Rows, Rows]:
         [bool(_PAGEABLE.fullmatch(name) or _PINNED.fullmatch(name)) for name in metadata_names(trace)],
         np.bool_,
     )
-    on_copy = is_copy[trace.events["metadata"][rows]] if len(rows) else np.empty(0, np.bool_)
+    on_copy = is_copy[trace.events["metadata"][rows]]
     return rows[~on_copy], rows[on_copy]
 
 
 def _copies(trace: Trace, rows: Rows, names: Sequence[str], pattern: re.Pattern[str]) -> Copies:
-    metadata = np.unique(trace.events["metadata"][rows])
-    kind = (
-        metadata[[bool(pattern.fullmatch(names[row])) for row in metadata.tolist()]]
-        if len(metadata)
-        else metadata
-    )
-    chosen = rows[np.isin(trace.events["metadata"][rows], kind)]
+    metadata = trace.events["metadata"][rows]
+    kinds = [row for row in np.unique(metadata).tolist() if pattern.fullmatch(names[row])]
+    chosen = rows[np.isin(metadata, kinds)]
     return Copies(len(chosen), int(trace.events["duration_ps"][chosen].sum()))
 
 
 def _pins(trace: Trace) -> Rows:
     """Operations that copy a batch into pinned memory."""
     is_pin = np.array([name == _PIN for name in metadata_names(trace)], np.bool_)
-    return events_of(trace, is_pin) if is_pin.any() else np.empty(0, np.intp)
+    return events_of(trace, is_pin)
 
 
 def _exposed(trace: Trace, rows: Rows, covering: Rows) -> int:

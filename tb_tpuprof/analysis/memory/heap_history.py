@@ -196,8 +196,8 @@ def kept(history: DeviceHistory, known: Levels, frame_of_stack: Int64s) -> Kept:
 def _steady(history: DeviceHistory, rows: npt.NDArray[np.intp], group: npt.NDArray[np.intp], n: int) -> Bools:
     """Whether each quarter of the time added at least a quarter of an even share of a group's bytes."""
     time = history.time_ps
-    length = max(1, int(time[-1] - time[0]) + 1)
-    quarter = np.minimum((time[rows] - time[0]) // -(-length // N_QUARTERS), N_QUARTERS - 1)
+    length = int(time[-1] - time[0]) + 1
+    quarter = (time[rows] - time[0]) // -(-length // N_QUARTERS)
     sizes = np.zeros((n, N_QUARTERS), np.int64)
     np.add.at(sizes, (group, quarter), history.size_bytes[rows])
     total = sizes.sum(axis=1)

@@ -212,7 +212,7 @@ def rates(work: Work, time_ps: Int64s, peaks: Roofs) -> Rates:
     for i in reversed(range(len(fractions))):  # the first of equals
         nearest[(fractions[i] == efficiency) & (efficiency > 0)] = i
     memory = np.maximum(nearest - 1, 0)
-    bound_intensity = space_intensity[memory, np.arange(len(flops))] if len(flops) else np.empty(0)
+    bound_intensity = space_intensity[memory, np.arange(len(flops))]
     return Rates(
         flops,
         model,

@@ -158,23 +158,25 @@ class Collective:
 
 def merge_alike(collectives: Sequence[Collective]) -> tuple[Collective, ...]:
     """PyTorch collectives of equal kind, group and size as one row; the longest rows first."""
-    rows: dict[object, Collective] = {}
+    rows: dict[object, list[Collective]] = {}
     for i, collective in enumerate(collectives):
         op = collective.op
         key = (op.kind, op.process_group, op.size_bytes, op.dtype) if op.ordinal >= 0 else i
-        rows[key] = _sum_of(rows[key], collective) if key in rows else collective
-    return tuple(sorted(rows.values(), key=lambda collective: -(collective.transfer_ps + collective.wait_ps)))
+        rows.setdefault(key, []).append(collective)
+    merged = [_sum_of(alike) for alike in rows.values()]
+    return tuple(sorted(merged, key=lambda collective: -(collective.transfer_ps + collective.wait_ps)))
 
 
-def _sum_of(first: Collective, second: Collective) -> Collective:
-    waiting = first if first.wait_ps >= second.wait_ps else second
+def _sum_of(alike: Sequence[Collective]) -> Collective:
+    """Alike collectives as one; who is last in the one that waits most stands for all."""
+    waiting = max(alike, key=lambda one: one.wait_ps)
     return replace(
-        first,
-        n_per_step=first.n_per_step + second.n_per_step,
-        transfer_ps=first.transfer_ps + second.transfer_ps,
-        wait_ps=first.wait_ps + second.wait_ps,
-        ordinals=(*first.ordinals, *second.ordinals),
-        n_seen=min(first.n_seen, second.n_seen),
+        alike[0],
+        n_per_step=sum(one.n_per_step for one in alike),
+        transfer_ps=sum(one.transfer_ps for one in alike),
+        wait_ps=sum(one.wait_ps for one in alike),
+        ordinals=tuple(ordinal for one in alike for ordinal in one.ordinals),
+        n_seen=min(one.n_seen for one in alike),
         last_core=waiting.last_core,
         last_fraction=waiting.last_fraction,
     )

@@ -25,7 +25,7 @@ def creators(kernels: tuple[Int64s, Int64s], launches: tuple[Int64s, Int64s], op
     `kernels`, `launches`: their graphs and nodes, 0 or less for none; `operator`: the operator around each
     launch, -1 for none. Of several launches of one node the last counts: graphs can be captured again.
     """
-    usable = np.flatnonzero((launches[0] > 0) & (launches[1] > 0) & (operator >= 0))
+    usable = np.flatnonzero((launches[0] > 0) & (operator >= 0))
     result = np.full(len(kernels[0]), -1, np.int64)
     if not len(usable):
         return result

@@ -105,8 +105,8 @@ def load_table(loads: HostLoads, model: str, unit: str) -> dict[str, Table]:
             "n": np.array([row.n for row in rows]),
             "device_ps": np.array([row.device_ps for row in rows]),
             "bound_by": known_texts([_BOUNDS[row.bound] for row in rows]),
-            "flops_fraction": np.where(says, _floats([row.flops_fraction for row in rows]), np.nan),
-            "hbm_fraction": np.where(says, _floats([row.hbm_fraction for row in rows]), np.nan),
+            "flops_fraction": np.where(says, _floats(rows, "flops_fraction"), np.nan),
+            "hbm_fraction": np.where(says, _floats(rows, "hbm_fraction"), np.nan),
             "flops_per_s": np.where(says, flops / some, np.nan),
             "bytes_per_s": np.where(says, n_bytes / some, np.nan),
             "known_fraction": np.array([_known(row) for row in rows]),
@@ -117,8 +117,8 @@ def load_table(loads: HostLoads, model: str, unit: str) -> dict[str, Table]:
     return {"loads": table}
 
 
-def _floats(values: list[float | None]) -> npt.NDArray[np.float64]:
-    return np.array([np.nan if value is None else value for value in values], np.float64)
+def _floats(rows: list[Load], name: str) -> npt.NDArray[np.float64]:
+    return np.array([getattr(row, name) for row in rows], np.float64)  # None becomes NaN
 
 
 def _known(load: Load) -> float:

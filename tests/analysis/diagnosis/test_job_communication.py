@@ -147,6 +147,21 @@ def test_a_slow_host_has_the_excess_and_the_gain_of_the_pod() -> None:
     assert moving.sentence.endswith("most of it in moving data.")
 
 
+@pytest.mark.parametrize(("steps", "gain_us"), [(4, 12), (5, 9)])
+def test_five_steps_are_enough_for_the_pod(steps: int, gain_us: int) -> None:
+    assert slow_finding(steps).gain_ps == (0.0, gain_us * PS)
+
+
+def test_outliers_of_unlike_steps_are_those_of_the_means() -> None:
+    """60, 74 and 62 µs on average; a's longest step is the longest of all."""
+    hosts = [evidence(steps_us=[150] * 3, host=name, kind="TPU") for name in "abc"]
+    own_ps = np.array([[20, 30, 130], [74, 74, 74], [61, 62, 63]]) * PS
+    own = OwnTimes(("a", "b", "c"), own_ps, ())
+    gain = JobExchange(("0", "1", "2"), np.full(3, 5.0 * PS), own)
+    slow = [one for one in diagnose(hosts, [slice(0, 3)] * 3, gain).findings if one.culprit.kind == "host"]
+    assert [(one.host, one.time_ps, one.gain_ps) for one in slow] == [("b", 12 * PS, (0.0, 12 * PS))]
+
+
 def test_of_few_steps_the_pod_s_outliers_are_slow() -> None:
     """Of 60, 74 and 62 µs the median is 62: 12 µs more, and 12 more than the second."""
     one = slow_finding(3)

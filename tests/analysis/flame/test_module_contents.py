@@ -133,6 +133,43 @@ def test_operations_hold_what_they_allocated(tmp_path: Path) -> None:
     assert held.at_bytes.tolist() == held.kept_bytes.tolist()
 
 
+def test_modules_three_deep_hold_what_is_inside(tmp_path: Path) -> None:
+    """5 bytes in a layer of the first block, 7 in the second block itself, 11 in a layer of it, 13 in the
+    net.
+    """
+    modules = [
+        call("nn.Module: Net_0", "python_function", 10, 90),
+        call("nn.Module: Block_0", "python_function", 12, 20),
+        call("nn.Module: Linear_0", "python_function", 14, 10),
+        call("nn.Module: Block_1", "python_function", 40, 40),
+        call("nn.Module: Linear_1", "python_function", 50, 20),
+        *(call("aten::mm", "cpu_op", at, 2) for at in (15, 42, 52, 85)),
+    ]
+    sizes = {16: 5, 43: 7, 53: 11, 86: 13}
+    marks, total = [], 0
+    for address, (at, size) in enumerate(sizes.items(), 1):
+        total += size
+        marks.append(mark(at, address, size, total))
+    trace = trace_of(tmp_path, [*modules, *marks])
+    events = memory_events(trace)
+    contents = module_contents(trace, events, 0, 3)
+    assert contents is not None
+    rows = {
+        "/".join(contents.layers(row)): (
+            int(contents.held.at_bytes[row]),
+            int(contents.with_inner_bytes[row]),
+        )
+        for row in range(len(contents))
+    }
+    assert rows == {
+        "Net_0": (13, 36),
+        "Net_0/Block_0": (0, 5),
+        "Net_0/Block_0/Linear_0": (5, 5),
+        "Net_0/Block_1": (7, 18),
+        "Net_0/Block_1/Linear_1": (11, 11),
+    }
+
+
 def test_a_trace_without_modules_or_without_memory(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()

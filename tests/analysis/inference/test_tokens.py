@@ -93,6 +93,21 @@ def test_a_decode_ends_with_its_work_on_the_device() -> None:
     assert us(found.gap_ps) == [35 - 12, 42 - 35]
 
 
+def test_a_prefill_ends_with_its_work_on_the_device() -> None:
+    """The first mark of the trace, too; a copy to the device after it is not its work."""
+    launches = [event("cudaLaunchKernel", at, 1, correlation_id=i + 1) for i, at in enumerate((4, 6, 25))]
+    found = tokens(
+        [event("prefill", 2, 10), *launches[:2], event("decode", 23, 3), launches[2]],
+        gpu=[
+            event("gemv", 14, 9, correlation_id=1),
+            event("MemcpyHToD", 24, 20, correlation_id=2),
+            event("gemv", 45, 2, correlation_id=3),
+        ],
+    )
+    assert us(found.first_ps) == [23 - 2]
+    assert us(found.gap_ps) == [47 - 23]
+
+
 def test_passes_follow_one_another_on_their_thread() -> None:
     found = tokens(
         [
@@ -135,6 +150,7 @@ def test_annotations_without_requests_are_steps() -> None:
         [event("decode", 0, 5), event("decode", 10, 5)],
         [event("predict", 0, 20), event("decode", 2, 5), event("predict", 30, 20), event("decode", 32, 5)],
         [event("train_step", 0, 20), event("decode", 2, 5)],
+        [event("train_step", 0, 20), event("prefill", 2, 5), event("decode", 9, 5)],
         [event("predict", 0, 20)],
     ],
 )

@@ -21,7 +21,7 @@ export function TableSection({
   name: string;
   table: PayloadTable;
   end?: VNode | undefined;
-  /** Columns hidden at first, besides those that say nothing. */
+  /** Columns hidden at first, in addition to those without information. */
   hidden?: readonly string[];
 } & Pick<ToolProps, 'params' | 'setParams'>): VNode {
   const data = useMemo(() => tableData(table), [table]);

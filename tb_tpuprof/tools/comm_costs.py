@@ -76,8 +76,10 @@ def comm_of(session: Session, hosts: Sequence[str], clocks: Clocks) -> Comm | No
     HostsUnreadable.
     """
     parts = session.map(comm_between, hosts)
-    known = [part for part in parts if part is not None]
-    return joined_comm(session, known, clocks) if known and len(known) == len(parts) else None
+    with_traffic = [part for part in parts if part is not None]
+    if not with_traffic or len(with_traffic) < len(parts):
+        return None
+    return joined_comm(session, with_traffic, clocks)
 
 
 def exposed_share(comm: Comm) -> Scalar:

@@ -49,7 +49,7 @@ class Finding:
 
     `gain_ps`: lower and upper bound of the time that the step would save without the cause, None where no
     model estimates it. `capture_option`: the option that would show the culprit, if this trace does not.
-    `rank_ps`: what it is ranked by, if not by its gain.
+    `rank_ps`: the time that ranks it, if its gain does not.
     """
 
     cause: Cause

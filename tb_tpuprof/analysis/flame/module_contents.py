@@ -1,4 +1,4 @@
-"""PyTorch's modules → who allocated what is in a memory: paths of modules by phase.
+"""PyTorch's modules → which of them allocated the contents of a memory: paths of modules by phase.
 
     forward   Net_0              own 2, with submodules 7
     forward   Net_0 > Linear_0   own 5, with submodules 5
@@ -61,12 +61,13 @@ def module_contents(trace: Trace, events: MemoryEvents, memory: int, event: int)
     """A memory's allocations by module and phase, right after an event; None if the trace has no modules."""
     if not has_modules(trace):
         return None
-    found = modules(trace)
+    layers = modules(trace)
     rows = allocations(events, memory)
-    phase, path = phases_of(trace, found, events.event[rows].astype(np.int64))
-    n_keys = len(found.parent) + 1
+    phase, path = phases_of(trace, layers, events.event[rows].astype(np.int64))
+    n_keys = len(layers.parent) + 1
     own = holders(events, rows, phase * n_keys + path + 1, event)
-    above = np.concatenate(([-1], found.parent + 1)).astype(np.int64)  # of keys in a phase; 0: of no module
+    # Of keys in a phase; 0: of no module.
+    above = np.concatenate(([-1], layers.parent + 1)).astype(np.int64)
     above[above == 0] = -1
     at_bytes, is_shown = np.zeros((len(PHASES), n_keys), np.int64), np.zeros((len(PHASES), n_keys), np.bool_)
     at_bytes.ravel()[own.key], is_shown.ravel()[own.key] = own.at_bytes, True
@@ -87,7 +88,7 @@ def module_contents(trace: Trace, events: MemoryEvents, memory: int, event: int)
         own.most_bytes,
     )
     held = Holders(key, *(np.concatenate((column, nothing)) for column in rest))
-    return ModuleContents(held, at_bytes.ravel()[key], trace, found)
+    return ModuleContents(held, at_bytes.ravel()[key], trace, layers)
 
 
 def _by_depth(above: Int64s) -> list[npt.NDArray[np.intp]]:

@@ -60,10 +60,10 @@ class PhaseMarks:
 
 @once
 def phase_marks(trace: Trace) -> PhaseMarks:
-    """The marks of one host; none if nothing tells phases apart."""
-    found, marks, done = requests(trace), executions(trace), work(trace)
+    """The marks of one host; none if the trace does not distinguish phases."""
+    marked, marks, done = requests(trace), executions(trace), work(trace)
     own = marks.row[: marks.n_requests]
-    if found.unit == "pass":
+    if marked.unit == "pass":
         row, owner, is_certain = own, done.owner, done.is_certain
         inner = marks
     else:
@@ -96,7 +96,7 @@ def _phase_and_counts(name: str) -> tuple[int, int, int]:
 
 def _annotated(trace: Trace, own: Rows) -> Rows:
     """Annotations of phases, by start: those among the requests `own`, and if one of all is called `prefill`,
-    those inside or beside requests, too.
+    those inside and outside of requests, too.
     """
     names = metadata_names(trace)
     rows = np.flatnonzero(np.isin(trace.metadata["plane"], planes(trace).hosts)).tolist()
@@ -105,12 +105,12 @@ def _annotated(trace: Trace, own: Rows) -> Rows:
         annotation = annotation_of(names[row])
         if annotation:
             phase[row] = annotation.phase
-    found = outermost(trace, phase != Phase.NONE)
-    if not (phase[trace.events["metadata"][found]] == Phase.PREFILL).any():
-        found = found[np.isin(found, own)]
-    start, length = trace.events["start_ps"][found], trace.events["duration_ps"][found]
-    found = found[(length < LONGEST_PS) & (np.abs(start) < LONGEST_PS)]
-    result: Rows = found[np.argsort(trace.events["start_ps"][found], kind="stable")]
+    events = outermost(trace, phase != Phase.NONE)
+    if not (phase[trace.events["metadata"][events]] == Phase.PREFILL).any():
+        events = events[np.isin(events, own)]
+    start, length = trace.events["start_ps"][events], trace.events["duration_ps"][events]
+    events = events[(length < LONGEST_PS) & (np.abs(start) < LONGEST_PS)]
+    result: Rows = events[np.argsort(trace.events["start_ps"][events], kind="stable")]
     return result
 
 

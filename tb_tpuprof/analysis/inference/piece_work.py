@@ -132,9 +132,9 @@ def _on_cpus(trace: Trace, done: Work, ops: HloOps) -> _Runs:
 
 def _on_tpus(trace: Trace, done: Work, ops: HloOps) -> _Runs:
     """All events of the cores' lines of operations, by the run of a program that they start in."""
-    known, op_of_known = tpu_occurrences(trace)
-    order = np.argsort(known, kind="stable")
-    known, op_of_known = known[order], op_of_known[order]
+    occurrences, op_of_occurrence = tpu_occurrences(trace)
+    order = np.argsort(occurrences, kind="stable")
+    occurrences, op_of_occurrence = occurrences[order], op_of_occurrence[order]
     none = np.empty(0, np.int64)
     pieces, found_ops, times = [none], [none], [none]
     on_device = np.flatnonzero(done.part == Part.DEVICE)
@@ -148,8 +148,12 @@ def _on_tpus(trace: Trace, done: Work, ops: HloOps) -> _Runs:
             place = np.searchsorted(done.start[of_core], start, side="right") - 1
             run = of_core[np.maximum(place, 0)]
             pieces.append(np.where((place >= 0) & (start < done.end[run]), run, -1))
-            nearest = np.minimum(np.searchsorted(known, spans.rows), max(len(known) - 1, 0))
-            is_known = known[nearest] == spans.rows if len(known) else np.zeros(len(start), np.bool_)
-            found_ops.append(np.where(is_known, op_of_known[nearest], -1) if len(known) else nearest - 1)
+            nearest = np.minimum(np.searchsorted(occurrences, spans.rows), max(len(occurrences) - 1, 0))
+            is_known = (
+                occurrences[nearest] == spans.rows if len(occurrences) else np.zeros(len(start), np.bool_)
+            )
+            found_ops.append(
+                np.where(is_known, op_of_occurrence[nearest], -1) if len(occurrences) else nearest - 1
+            )
             times.append(spans.self_ps)
     return _Runs(*(np.concatenate(column).astype(np.int64) for column in (pieces, found_ops, times)))

@@ -373,15 +373,15 @@ def _distinct_rows(*columns: Int64s) -> tuple[list[tuple[int, ...]], Int64s]:
     tables = []
     for column in columns:
         values, code = distinct_codes(column)
-        # Numbered anew after each column: a code is never larger than the number of rows.
+        # Renumbered after each column: a code is never larger than the number of rows.
         known, combined = distinct_codes(combined * max(len(values), 1) + code)
         tables.append((known, values))
     keys = np.arange(len(tables[-1][0]))
-    found: list[list[int]] = []
+    decoded: list[list[int]] = []
     for known, values in reversed(tables):
         keys, code = np.divmod(known[keys], max(len(values), 1))
-        found.append(values[code].tolist())
-    return list(zip(*reversed(found), strict=True)), combined
+        decoded.append(values[code].tolist())
+    return list(zip(*reversed(decoded), strict=True)), combined
 
 
 def _numbered(titles: list[str], code: npt.NDArray[np.integer]) -> tuple[tuple[str, ...], Int64s]:

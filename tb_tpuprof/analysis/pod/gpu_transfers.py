@@ -41,8 +41,8 @@ def gpu_exchanges(trace: Trace, cores: Sequence[Int64s]) -> tuple[tuple[Transfer
     ops = _transfers(trace, links, used[used >= 0].tolist())
     code = np.full(len(links) + 1, -1, np.int64)
     code[list(ops)] = len(by_name) + np.arange(len(ops))
-    found = [np.where(code[link] >= 0, code[link], op) for link, op in zip(linked, op_of, strict=True)]
-    return _used((*by_name, *ops.values()), found)
+    op_of_events = [np.where(code[link] >= 0, code[link], op) for link, op in zip(linked, op_of, strict=True)]
+    return _used((*by_name, *ops.values()), op_of_events)
 
 
 def _linked(links: HloLinks, rows: Int64s, is_transfer: npt.NDArray[np.bool_]) -> Int64s:
@@ -53,17 +53,17 @@ def _linked(links: HloLinks, rows: Int64s, is_transfer: npt.NDArray[np.bool_]) -
 
 
 def _transfers(trace: Trace, links: HloLinks, used: Sequence[int]) -> dict[int, TransferOp]:
-    """The collectives among linked operations, by their row. Names are told apart by program where several
+    """The collectives among linked operations, by their row. Names include the program where several
     programs have an instruction of one name.
     """
-    found = {i: transfer for i in used if (transfer := _transfer(trace, links.ops[i])) is not None}
-    count = Counter({(links.ops[i].program_id, transfer.name) for i, transfer in found.items()})
+    transfers = {i: transfer for i in used if (transfer := _transfer(trace, links.ops[i])) is not None}
+    count = Counter({(links.ops[i].program_id, transfer.name) for i, transfer in transfers.items()})
     programs = Counter(name for _, name in count)
     return {
         i: replace(transfer, name=f"{transfer.name} of {_title(trace, links.ops[i].program_id)}")
         if programs[transfer.name] > 1
         else transfer
-        for i, transfer in found.items()
+        for i, transfer in transfers.items()
     }
 
 
@@ -101,9 +101,11 @@ def _collective_in(module: HloModule, row: int) -> int:
     """The instruction itself, or the only collective in the computations that it calls; -1 for none."""
     rows = [row]
     for _ in range(_MOST_NESTED):
-        found = [i for i in rows if kind_of(module.opcode(i)) and not module.opcode(i).endswith("-done")]
-        if found:
-            return found[0] if len(found) == 1 else -1
+        collectives = [
+            i for i in rows if kind_of(module.opcode(i)) and not module.opcode(i).endswith("-done")
+        ]
+        if collectives:
+            return collectives[0] if len(collectives) == 1 else -1
         called = [int(computation) for i in rows for computation in module.calls[i] if computation >= 0]
         rows = [int(i) for computation in called for i in module.rows_of(computation)]
     return -1
@@ -122,7 +124,7 @@ def result_bytes(module: HloModule, row: int) -> int:
 
 
 def _used(ops: tuple[TransferOp, ...], op_of: list[Int64s]) -> tuple[tuple[TransferOp, ...], list[Int64s]]:
-    """Only the transfers that some event has, numbered anew."""
+    """Only the transfers that some event has, renumbered."""
     used = np.unique(np.concatenate([np.empty(0, np.int64), *op_of]))
     used = used[used >= 0]
     code = np.full(len(ops) + 1, -1, np.int64)

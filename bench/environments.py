@@ -74,7 +74,7 @@ def _made(name: str, requirements: tuple[str, ...]) -> str:
     if not done.exists() or done.read_text() != "\n".join(requirements):
         print(f"installing {', '.join(requirements)} into {folder.relative_to(ROOT)}", flush=True)
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-        # Most of TensorFlow's modules are never imported: only those that are need to be compiled, and then.
+        # Modules are compiled when they are first imported: most of TensorFlow's never are.
         install = [str(python), "-m", "pip", "install", "--quiet", "--no-compile", *requirements]
         subprocess.run(install, check=True)
         done.write_text("\n".join(requirements))

@@ -7,7 +7,7 @@ TensorBoard serves the run; Chromium opens it, and through DevTools' tracing tel
 did: each task of the main thread between two frames is added up, and what an animation frame's callback alone
 took stands beside it. Then the same gestures are made once more in a new page, untimed, and each frame's
 picture is looked at: reading pixels back is work of the main thread that no user's page does. A frame counts
-as blank where no pixel of the timeline has a colour. The last line is JSON for the table of results.
+as blank where no pixel of the timeline has a color. The last line is JSON for the table of results.
 """
 
 from __future__ import annotations

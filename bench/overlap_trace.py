@@ -4,8 +4,8 @@ the same time, as protobuf wire bytes.
     python bench/overlap_trace.py OUTPUT_DIR [--steps 50]
 
 In each step of 20 ms every GPU runs 800 kernels on one stream, 40 all-reduces on another, half of which
-outlast the compute beside them, and 20 copies from the host on a third. The same arguments give the same
-bytes.
+outlast the compute that they overlap, and 20 copies from the host on a third. The same arguments give the
+same bytes.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ python -m bench.picture [--run jax_cpu --run synthetic_10m] [--rounds 3] [--gpu]
 
 TensorBoard serves the run beside a small demo run, whose trace is open; then the other run is chosen by a
 click in the list of runs. The picture is complete when the page tells the run's length and its canvas shows
-colours. Cold is the first click after the start of TensorBoard with an empty cache of columns (the file
+colors. Cold is the first click after the start of TensorBoard with an empty cache of columns (the file
 itself may be in the system's memory); warm is a click on the same run after a look at the small one.
 """
 
@@ -32,7 +32,7 @@ TIMEOUT_MS = 120_000
 TARGETS_S = {JAX_CPU: (1.0, None), SYNTHETIC: (2.5, 0.5)}
 
 # Waits for the click, then looks at each frame: is the run's name in the header, its length beside the
-# minimap, the canvas coloured?
+# minimap, the canvas colored?
 WATCH = """
 (run) => {
   const frame = document.querySelector('iframe').contentWindow;

@@ -28,7 +28,7 @@ Params = list[tuple[jax.Array, jax.Array]]
 
 
 def init_params(key: jax.Array) -> Params:
-    """He-initialised weights and zero biases for LAYER_SIZES."""
+    """He-initialized weights and zero biases for LAYER_SIZES."""
     keys = jax.random.split(key, len(LAYER_SIZES) - 1)
     shapes = itertools.pairwise(LAYER_SIZES)
     return [

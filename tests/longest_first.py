@@ -1,9 +1,9 @@
 """Which test files start first where several workers share them: those that take longest, so that no worker
 ends with a long one while the others have nothing left.
 
-`durations.json` has roughly the seconds of each file that takes more than a few, apart for its slow tests and
-the others: only the order matters. What is not named there takes as long as its number of tests says. To
-write it anew: `TPUPROF_DURATIONS=tests/durations.json make test slow`.
+`durations.json` has roughly the seconds of each file that takes more than a few, for its slow tests and for
+the others: only the order matters. The number of tests ranks files that it does not name. To rewrite it:
+`TPUPROF_DURATIONS=tests/durations.json make test slow`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pytest
 RECORDED = Path(__file__).with_name("durations.json")
 VARIABLE = "TPUPROF_DURATIONS"
 SETS = ("other", "slow")
-LEAST_S = 4.0  # of what is recorded
+LEAST_S = 4.0  # recorded from here on
 _TEST_S = 0.03  # of a test in a file that is not recorded
 Seconds = Mapping[str, Mapping[str, float]]
 

@@ -1,5 +1,5 @@
-"""Writes what follows from the tools' declarations: the TypeScript accessors, the field lists of the docs, and
-the list of events in the glossary.
+"""Writes what follows from the tools' declarations: the TypeScript accessors, the field lists of the docs,
+and the list of events in the glossary.
 
 `make golden` runs it; tests/test_generated.py compares.
 """

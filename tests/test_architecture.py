@@ -92,7 +92,7 @@ ONLY_IN: dict[str, set[str]] = {
 # (module, what it imports): why. Aim: empty.
 DEBTS: dict[tuple[str, str], str] = {}
 
-PYTHON_LINES, TYPESCRIPT_LINES, FUNCTION_LINES, PARAMETERS = 650, 500, 100, 7
+PYTHON_LINES, TYPESCRIPT_LINES, FUNCTION_LINES, PARAMETERS = 600, 500, 100, 7
 
 
 def tracked(*patterns: str) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Files that take longest start first, whatever the number of their tests."""
+"""Files that take longest start first, for any number of tests."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Goldens of many small recorded and synthetic runs, and of several as the hosts of one run: every scalar and sentence of
-each page and request, each table as its number of rows, its sums and a hash, and the whole diagnosis.
+"""Goldens of many small recorded and synthetic runs, and of several as the hosts of one run: every scalar and
+sentence of each page and request, each table as its number of rows, its sums and a hash, and the whole
+diagnosis.
 
-They detect a change of any value on kinds of runs that no other golden has; what is right is checked by the tests
-of the recorded runs. `make golden` writes them to `tests/golden_wide/`.
+They detect a change of any value on kinds of runs that no other golden has; what is right is checked by the
+tests of the recorded runs. `make golden` writes them to `tests/golden_wide/`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tb_tpuprof.errors import ProfilerError
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import TOOLS
 from tb_tpuprof.tools.why import diagnosis, plain
-from tests.conformance.live import RUNS as SYNTHETIC
+from tests.conformance.live_runs import RUNS as SYNTHETIC
 from tests.device_goldens import DATA, REQUESTS, Answer, answer_of, nothing
 from tests.golden_files import ROOT, rounded, table_of, write_goldens
 from tests.synthetic import write_run

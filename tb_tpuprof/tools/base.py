@@ -115,7 +115,7 @@ def missing(specs: Sequence[TableSpec] | Sequence[ScalarSpec], names: Iterable[s
 class Declaration:
     """The declaration of one page of the profiler.
 
-    `group` is its heading in the menu (see `docs/tools/README.md`). `view`, `params`, `tables` and
+    `group` is its heading in the menu. `view`, `params`, `tables` and
     `scalars` are the page's; `questions` are the others. `tiles`: which scalars the page may show at its top;
     None: all of them. Without `needs_trace` it also has something to show for runs that hold only programs.
     `only_for`: the state of the runs that it is listed for; empty: all.

@@ -135,8 +135,8 @@ def diagnostics_of(session: Session, compiled: CompiledOps) -> tuple[Diagnostic,
             )
         )
     result += _unknown_work(ops)
-    found = [excess for of_host in session.map(roof_excesses, compiled.hosts) for excess in of_host]
-    result += [Diagnostic(n.severity, n.message, n.remedy) for n in excess_notices(found, compiled.roofs)]
+    excesses = [excess for of_host in session.map(roof_excesses, compiled.hosts) for excess in of_host]
+    result += [Diagnostic(n.severity, n.message, n.remedy) for n in excess_notices(excesses, compiled.roofs)]
     return tuple(result)
 
 

@@ -111,9 +111,9 @@ def request_scalars(found: HostInference) -> dict[str, Scalar]:
         return {}
     by_name = {one.name: one for one in found.percentiles}
     flow = throughput_of(found)
-        batches = f" and {counted(len(found.batches), 'batch', 'batches')}" if len(found.batches) else ""
-        where = " on the longest host" if len(found.hosts) > 1 else ""
-        span = f"in {format_time(flow.span_ps)}{where}{batches}" if flow else ""
+    batches = f" and {counted(len(found.batches), 'batch', 'batches')}" if len(found.batches) else ""
+    where = " on the longest host" if len(found.hosts) > 1 else ""
+    span = f"in {format_time(flow.span_ps)}{where}{batches}" if flow else ""
     mean = f"average {format_time(float(found.latency_ps.mean()))}"
     longest = f"max {format_time(int(found.latency_ps.max()))}"
     median = by_name["p50"].latency_ps

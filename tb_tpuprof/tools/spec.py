@@ -3,7 +3,7 @@ them.
 
 A tool declares its tables with these classes and fills them by name; `fill` checks the names. The same
 declarations produce the TypeScript accessors, the field lists of docs/http_api.md and the JSON Schemas
-(`tools/published.py`).
+(`tests/published_files.py`, `encode/schema.py`).
 """
 
 from __future__ import annotations

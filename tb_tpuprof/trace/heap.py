@@ -1,5 +1,5 @@
 """Memory that was in use at one moment, by what allocated it: columns, as a snapshot's file has them.
-PyTorch's also record how it came about (`Recording`).
+PyTorch's also record its history (`Recording`).
 """
 
 from __future__ import annotations

@@ -77,8 +77,8 @@ def test_dones_find_their_starts() -> None:
 
 
 def test_times_in_flight_are_summed_over_matched_occurrences() -> None:
-    """The first core has a done whose start was not captured, two pairs, and a start that has not ended; the second
-    one has two copies in flight at once. A start may take no time, and begin when the last done ends.
+    """The first core has a done whose start was not captured, two pairs, and a start that has not ended; the
+    second one has two copies in flight at once. A start may take no time, and begin when the last done ends.
     """
     stats = {SAME: P7, SAME_DONE: P7}
     first = [

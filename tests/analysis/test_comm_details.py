@@ -73,7 +73,7 @@ def test_devices_of_a_cpu_by_the_names_of_their_operations() -> None:
 
 
 def test_operations_of_a_cpu_whose_program_lacks_them() -> None:
-    """The program is there, but not the operation: its name says what it is."""
+    """The program is there, but not the operation: its name states the kind."""
     trace = trace_of(
         main=[op("reduce-scatter.9", 0, 4), op("dot", 6, 3), op("custom", 10, 1), end("dot", 9, 1)]
     )

@@ -276,7 +276,7 @@ def test_pictures_are_bounded() -> None:
 
 
 def test_lanes_of_a_picture() -> None:
-    """Asynchronous operations lie in the first lane that is free; others of a TensorCore beside its
+    """Asynchronous operations are in the first free lane; others of a TensorCore beside its
     compute.
     """
     devices = comm_devices(tpus())
@@ -319,7 +319,7 @@ def test_lanes_of_a_picture() -> None:
 
 
 def test_four_devices_of_a_cpu_sum_over_one_another() -> None:
-    """A recorded JAX job: its `psum` is an all-reduce in the program, whatever its name. The runs of
+    """A recorded JAX job: its `psum` is an all-reduce in the program, under any name. The runs of
     operations, whose ends have tests of their own, divided in plain loops.
     """
     data = gzip.decompress((DATA / "jax_four_devices.xplane.pb.gz").read_bytes())

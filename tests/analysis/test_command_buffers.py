@@ -176,8 +176,8 @@ def launched(*kernels: tuple[str, int, Stats]) -> DrawnPlane:
 
 
 def test_kernels_of_two_launches_of_a_drawn_graph() -> None:
-    """A schedule of a fusion, an addition (no kernel of its own), a call and a fusion; a launch whose names do not fit,
-    and kernels without an id or of another program stay unknown.
+    """A schedule of a fusion, an addition (no kernel of its own), a call and a fusion; a launch whose names
+    do not fit, and kernels without an id or of another program stay unknown.
     """
     entry = [
         instruction(1, "parameter", BLOCK),

@@ -1,4 +1,6 @@
-"""The verdict on steps in words, at both sides of the limits that pages state; and on operations without steps."""
+"""The verdict on steps in words, at both sides of the limits that pages state; and on operations without
+steps.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ NO_OPS = OpStats(no_ops(), no_ops(), no_ops())
 
 
 def steps_of(*steps: dict[str, int], duration: int = 1000) -> Steps:
-    """Steps of a second, with so many milliseconds of classes in each; the rest is computing on the device."""
+    """Steps of a second, with so many milliseconds of classes in each; the rest is computing on the
+    device.
+    """
     class_ps = np.zeros((len(steps), N_CLASSES), np.int64)
     for i, parts in enumerate(steps):
         for name, ms in parts.items():

@@ -1,4 +1,6 @@
-"""XLA:CPU's operations and eager ones: what depends on what, which launch contains which, and the first of several marks."""
+"""XLA:CPU's operations and eager ones: what depends on what, which launch contains which, and the first of
+several marks.
+"""
 
 from __future__ import annotations
 
@@ -52,8 +54,8 @@ def trace_of(programs: dict[int, bytes], *lines: list[DrawnEvent]) -> Trace:
     )
 
 
-# Computations as they stand in the file: a body that `loop` runs, one that `call` (untraced) runs inside of it, one that two
-# calls run, and the entry. `first` is the file's first instruction.
+# Computations in the file's order: a body that `loop` runs, one that `call` (untraced) runs inside it, one that
+# two calls run, and the entry. `first` is the file's first instruction.
 PROGRAM = proto(
     [
         computation(
@@ -180,7 +182,9 @@ def test_operations_that_are_not_used_depend_on_nothing() -> None:
 
 
 def test_launches_and_the_first_of_their_marks() -> None:
-    """Instants, marks and events of other planes are no launches; ids that are used again name the wrong mark."""
+    """Instants, marks and events of other planes are no launches; ids that are used again name the wrong
+    mark.
+    """
 
     def end(name: str, at: int, key: int) -> DrawnEvent:
         return DrawnEvent(f"end: {name}", at * PS, 0, {"_ct": 0, "_c": key, "hlo_op": name})
@@ -255,7 +259,9 @@ NESTED = proto(
 
 
 def test_an_operation_belongs_to_the_latest_launch_of_its_loop() -> None:
-    """The inner loop runs three times, on two threads; its trips take 5, 9 and 20 of it, one of which began before all of them."""
+    """The inner loop runs three times, on two threads; its trips take 5, 9 and 20 of it, one of which began
+    before all of them.
+    """
     main = [
         op("outer", 0, 200),
         op("inner", 10, 30),

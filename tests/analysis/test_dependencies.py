@@ -137,7 +137,7 @@ def test_runs_of_one_step_are_apart(tmp_path: Path) -> None:
 
 
 def test_operations_outside_of_all_runs_are_those_of_any(tmp_path: Path) -> None:
-    """The trace has the span of the second run alone; the first one's operations lie before it, the third's
+    """The trace has the span of the second run alone; the first one's operations are before it, the third's
     behind it.
     """
     cut = [op for op in RUN if op[0] not in ("fusion.4", "add.8")]

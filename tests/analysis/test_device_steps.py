@@ -79,7 +79,9 @@ def test_marks_of_steps_and_of_annotations_without_work() -> None:
 
 
 def plain_spans(events: list[tuple[int, int, int]]) -> list[list[int]]:
-    """Runs of events (start, length, group) of one group in time order; ungrouped ones belong to the latest group."""
+    """Runs of events (start, length, group) of one group in time order; ungrouped ones belong to the latest
+    group.
+    """
     runs: list[list[int]] = []
     for start, length, group in sorted(events, key=lambda one: (one[0], one[1])):
         if group < 0 and not runs:
@@ -93,7 +95,9 @@ def plain_spans(events: list[tuple[int, int, int]]) -> list[list[int]]:
 
 
 def random_gpu(rng: random.Random, number: int, with_line: bool) -> tuple[DrawnPlane, dict[str, list[Any]]]:
-    """A GPU with two streams, and what they and its line of steps contain: (start, length, group, is launched)."""
+    """A GPU with two streams, and what they and its line of steps contain: (start, length, group, is
+    launched).
+    """
     lines: dict[str, list[Any]] = {"a": [], "b": []}
     for name in lines:
         at = rng.randint(0, 9)
@@ -415,7 +419,9 @@ def test_steps_of_random_cores(seed: int) -> None:
 
 
 def test_a_core_that_is_busier_than_its_step_computes_less() -> None:
-    """100 + 40 on a line of operations that overlap, in a step of 90: computing gives way, transfers do not."""
+    """100 + 40 on a line of operations that overlap, in a step of 90: computing gives way,
+    transfers do not.
+    """
     ops = [("op", 0, 60), ("send", 60, 40), ("op", 100, 40)]
     lines = {
         "Steps": [

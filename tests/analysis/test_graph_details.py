@@ -1,4 +1,6 @@
-"""Scopes, callers and drawings of random graphs compared with plain walks, and at both sides of their limits."""
+"""Scopes, callers and drawings of random graphs compared with plain walks, and at both sides of
+their limits.
+"""
 
 from __future__ import annotations
 
@@ -318,7 +320,9 @@ def test_incompatible_scopes_open_while_at_most_forty_items_are_drawn(n_inside: 
 
 @pytest.mark.parametrize(("n_scopes", "n_open"), [(5, 5), (6, 5)])
 def test_no_scope_opens_beyond_240_items(n_scopes: int, n_open: int) -> None:
-    """Six scopes of 39 operations each make 6 + 6 × 39 = 240 items; with one operation more the last one stays closed."""
+    """Six scopes of 39 operations each make 6 + 6 × 39 = 240 items; with one operation more the last one
+    stays closed.
+    """
     nodes = [
         node("Add", f"s{s}/{i}")
         for s in range(n_scopes)

@@ -199,7 +199,7 @@ def test_levels_that_contradict_the_end_are_marked() -> None:
     (history,) = recording_of(snapshot).devices
     assert levels(history).is_anchored
     for segment in snapshot["segments"]:
-        segment["blocks"] = []  # nothing is said to be in use
+        segment["blocks"] = []  # lists no block in use
     (history,) = recording_of(snapshot).devices
     known = levels(history)
     assert not known.is_anchored

@@ -1,5 +1,5 @@
-"""Attributes of instructions in XLA's text format (`HloInstruction::ExtraAttributesToString`, `xla/hlo/ir`), with unlike
-values in every list.
+"""Attributes of instructions in XLA's text format (`HloInstruction::ExtraAttributesToString`, `xla/hlo/ir`),
+with unlike values in every list.
 """
 
 from __future__ import annotations
@@ -221,7 +221,9 @@ def test_windows_state_what_differs_from_the_default_in_any_dimension() -> None:
 
 
 def test_roles_of_a_convolutions_dimensions() -> None:
-    """A batch of images as [feature, 0, batch, 1], the kernel as [0, output, 1, input], the result as [0, 1, b, f]."""
+    """A batch of images as [feature, 0, batch, 1], the kernel as [0, output, 1, input], the result as [0, 1,
+    b, f].
+    """
     dims = ConvolutionDims(2, 0, (1, 3), 3, 1, (0, 2), 2, 3, (0, 1))
     assert dim_labels(dims) == "f0b1_0o1i->01bf"
     texts = list(attribute_texts("convolution", Attributes(convolution=dims)))

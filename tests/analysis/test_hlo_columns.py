@@ -1,4 +1,6 @@
-"""Operations of TPU programs as columns: sums over cores and hosts, on two cores and a SparseCore drawn by hand."""
+"""Operations of TPU programs as columns: sums over cores and hosts, on two cores and a SparseCore drawn by
+hand.
+"""
 
 from __future__ import annotations
 
@@ -119,7 +121,9 @@ def test_work_of_all_occurrences() -> None:
 
 
 def test_custom_calls_state_their_work_in_each_event() -> None:
-    """Twice on one core: 1000 and 2500 FLOPs, 50 and 70 bytes of HBM. A call whose events state none keeps its name's."""
+    """Twice on one core: 1000 and 2500 FLOPs, 50 and 70 bytes of HBM. A call whose events state none keeps
+    its name's.
+    """
     metadata = {
         name: stats(8, i + 1, "custom-call", flops=1, bytes_accessed=2) for i, name in enumerate(("a", "b"))
     }
@@ -182,7 +186,9 @@ def test_occurrences_name_their_operation() -> None:
 
 
 def test_hosts_are_summed_by_program_and_name() -> None:
-    """The first host has no additions; texts, instructions and hosts are those of the first host that has them."""
+    """The first host has no additions; texts, instructions and hosts are those of the first host that has
+    them.
+    """
     none = build([DrawnPlane("/device:TPU:0", {"Steps": [DrawnEvent("0", 0, 40)]})])
     first = hlo_ops(trace_of(0, 0))
     parts = [hlo_ops(none), first.kept(~first.is_sparse), hlo_ops(trace_of(2, 2)), hlo_ops(trace_of(5, 0))]

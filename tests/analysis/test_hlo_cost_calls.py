@@ -1,4 +1,6 @@
-"""How often the work of called computations counts: for each kind of caller, with three unlike computations."""
+"""How often the work of called computations counts: for each kind of caller, with three unlike
+computations.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +92,9 @@ def test_an_asynchronous_computation_counts_once_even_if_all_three_instructions_
 
 
 def test_applications_follow_from_shapes() -> None:
-    """One computation of 3 additions: map applies it per element, reduce per element beyond the first of each result."""
+    """One computation of 3 additions: map applies it per element, reduce per element beyond the first of each
+    result.
+    """
     operand = instruction(5, "parameter", array(40, 25))
     for opcode, shape, expected in (
         ("map", array(40), 40),

@@ -1,4 +1,6 @@
-"""Work of library calls, each worked out by hand, and configurations that are cut off, too long or strange."""
+"""Work of library calls, each worked out by hand, and configurations that are cut off, too long or
+strange.
+"""
 
 from __future__ import annotations
 

@@ -28,8 +28,9 @@ def module_of(instructions: list[Any], *others: Any, **more: Any) -> HloModule:
     return decode_hlo(proto([*others, main], **more), "f", 7)
 
 
-# Element type → bits of exponent and mantissa, bias, whether the largest exponent is for infinity and NaN (IEEE), and the
-# encodings of NaN otherwise (OCP's formats for 8 and 4 bits, and their variants without negative zero).
+# Element type → bits of exponent and mantissa, bias, whether the largest exponent is for infinity and NaN
+# (IEEE), and the encodings of NaN otherwise (OCP's formats for 8 and 4 bits, and their variants without
+# negative zero).
 FORMATS: dict[int, tuple[int, int, int, bool, set[int]]] = {
     19: (5, 2, 15, True, set()),
     28: (4, 3, 7, True, set()),
@@ -122,7 +123,9 @@ def test_constants_by_their_dimensions() -> None:
 
 
 def windowed() -> HloModule:
-    """A wrapped asynchronous operation, a partial schedule, a thread of its own, computations of 1, 2 and 5 lines."""
+    """A wrapped asynchronous operation, a partial schedule, a thread of its own, computations of 1, 2 and 5
+    lines.
+    """
     shape = array(2)
     wrapped = computation(
         2, "wrapped", [instruction(20, "parameter", shape, f9=0), instruction(21, "negate", shape, [20])], 21

@@ -1,4 +1,4 @@
-"""Parts of a buffer assignment on modules whose bytes are added up by hand, and advice at both sides of its limits."""
+"""Parts of a buffer assignment, with bytes added up by hand, and advice at both sides of its limits."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def module_of(
     name: str = "jit_f",
     **fields: Any,
 ) -> HloModule:
-    """Buffers (size, color, shape) 1, 2, 3 … of the instructions add.1, add.2, … ; heap traces of (kind, buffer)."""
+    """Buffers (size, color, shape) 1, 2, 3 … of instructions add.1, add.2, …; traces of (kind, buffer)."""
     instructions = [
         instruction(i, "add", shape, **fields) for i, (_, _, shape) in enumerate(buffers, 1) if shape
     ]
@@ -378,7 +378,9 @@ def program(number: int, size: int, title: str = "") -> Program:
 
 
 def memories_of(peaks: dict[Program, int | None]) -> HloMemories:
-    """The memories of programs whose result has that many bytes; None: without a buffer assignment, -1: unreadable."""
+    """The memories of programs whose result has that many bytes; None: without a buffer assignment, -1:
+    unreadable.
+    """
 
     def read(one: Program) -> HloModule:
         peak = peaks[one]

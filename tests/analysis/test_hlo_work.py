@@ -1,4 +1,6 @@
-"""Bytes, FLOPs and stated work on modules and traces written by hand; every expected number is added up here."""
+"""Bytes, FLOPs and stated work on modules and traces written by hand; every expected number is
+added up here.
+"""
 
 from __future__ import annotations
 
@@ -285,7 +287,9 @@ def window(*dims: tuple[int, ...]) -> tuple[WindowDim, ...]:
 
 
 def test_convolutions_count_valid_positions_of_every_dimension() -> None:
-    """Input [batch 6, features 4, 5, 7], kernel 3 × 2, output 16 features; 2 groups of features, 3 of the batch."""
+    """Input [batch 6, features 4, 5, 7], kernel 3 × 2, output 16 features; 2 groups of features, 3 of the
+    batch.
+    """
     dims = ConvolutionDims(0, 1, (2, 3), 1, 0, (2, 3), 0, 1, (2, 3))
     lhs, rhs, out = Shape(F32, (6, 4, 5, 7)), Shape(F32, (16, 2, 3, 2)), Shape(F32, (2, 16, 3, 6))
     base = Attributes(
@@ -455,7 +459,9 @@ def test_work_is_multiplied_taken_joined_and_summed() -> None:
 
 
 def test_work_by_the_cost_model() -> None:
-    """Two programs of three instructions each, of which one is opaque; a program without HLO; an unlinked one."""
+    """Two programs of three instructions each, of which one is opaque; a program without HLO; an unlinked
+    one.
+    """
     planes, titles = {}, ("jit_a(1)", "jit_b(2)", "damaged(3)")
     for key, n in ((0, 10), (1, 70)):
         entry = [

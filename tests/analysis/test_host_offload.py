@@ -54,8 +54,8 @@ def transfers_of(events: list[tuple[str, int, int]]) -> list[tuple[str, int, int
 
 
 def test_spans_reach_from_the_start_to_the_end_of_the_done() -> None:
-    """Two copies in flight at once, a slice begun with the second one and longer, and operations that transfer
-    nothing.
+    """Two copies in flight at once, a slice begun with the second one and longer, and operations that
+    transfer nothing.
     """
     events = [
         (START5, 10, 2),

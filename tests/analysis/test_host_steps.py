@@ -1,4 +1,6 @@
-"""Steps of a host's threads: functions, pools, several threads, hundreds of names; each time added up by hand."""
+"""Steps of a host's threads: functions, pools, several threads, hundreds of names; each time added up by
+hand.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def times(found: Steps, category: str) -> list[float]:
 
 
 def function_loop(calls: list[tuple[str, float]], without_run: tuple[int, ...] = ()) -> Trace:
-    """Calls (function, start in ms) of TensorFlow functions of 0.5 ms, each around a run of it that computes."""
+    """Calls (function, start in ms) of TensorFlow functions of 0.5 ms, each around a run of it that
+    computes.
+    """
     main = []
     for i, (name, at) in enumerate(calls):
         main += [
@@ -111,7 +115,9 @@ def test_a_region_ends_with_its_last_operation() -> None:
 
 
 def test_hundreds_of_functions_each_have_their_own_time() -> None:
-    """450 functions of 1 to 9 columns in each of two steps, of which every third works beside an operation for 1."""
+    """450 functions of 1 to 9 columns in each of two steps, of which every third works beside an operation
+    for 1.
+    """
     lengths = [1 + i % 9 for i in range(450)]
     main, other = [], []
     for step in range(2):
@@ -353,7 +359,9 @@ def test_a_compilation_between_the_annotations_of_a_loop() -> None:
 
 
 def test_units_of_a_loop_whose_frame_ends_with_its_last_call() -> None:
-    """`main` calls `fit`, which calls `update` three times, each with two operations; nothing follows the last one."""
+    """`main` calls `fit`, which calls `update` three times, each with two operations; nothing follows the
+    last one.
+    """
     main = [event("$job.py:1 main", 0, 12 * MS), event("$loop.py:3 fit", MS, 9 * MS)]
     for at in (1, 4, 7):
         main += [

@@ -83,7 +83,9 @@ def compiled(start: int, name: str, program: int = 7, **stats: str | int) -> Dra
 
 
 def test_instructions_have_the_names_that_the_framework_gave_them() -> None:
-    """Dots and convolutions by their opcode, others by what they or their framework's operation are called."""
+    """Dots and convolutions by their opcode, others by what they or their framework's operation are
+    called.
+    """
     trace = trace_of(
         [
             compiled(0, "%dot.1"),

@@ -414,7 +414,9 @@ def test_the_summary_of_a_host_s_memories() -> None:
 
 @pytest.mark.parametrize(("n", "shown"), [(100, 100), (144, 144), (145, 96)])
 def test_small_charts_show_up_to_three_events_per_pixel_of_48(n: int, shown: int) -> None:
-    """Events 10 apart, ever more in use: beyond 144 each pixel keeps its first and its last one. Events at 0 count, too."""
+    """Events 10 apart, ever more in use: beyond 144 each pixel keeps its first and its last one. Events at 0
+    count, too.
+    """
     events = [event(10 * i if i > 2 else 0, i, bytes_allocated=i + 1) for i in range(n)]
     (memory,) = host_memory(trace_of([*events, DrawnEvent("end", 10 * n * NS, 0)])).memories
     levels = memory.history_bytes.tolist()

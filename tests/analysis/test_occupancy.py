@@ -60,8 +60,8 @@ def test_blocks(
     assert n_blocks(capability, registers, shared, threads) == blocks, limited_by
 
 
-# CUDA C++ Programming Guide, "Compute Capabilities": warps, blocks and KiB of shared memory of a multiprocessor;
-# all have 65,536 registers. Their parts, and the units of shared memory: `cuda_occupancy.h`.
+# CUDA C++ Programming Guide, "Compute Capabilities": warps, blocks and KiB of shared memory of a
+# multiprocessor; all have 65,536 registers. Their parts, and the units of shared memory: `cuda_occupancy.h`.
 LIMITS = {
     (5, 0): (64, 32, 64, 4),
     (5, 2): (64, 32, 96, 4),

@@ -1,4 +1,6 @@
-"""Framework calls, operations above a peak, work of GPU operations and of steps: on numbers written by hand."""
+"""Framework calls, operations above a peak, work of GPU operations and of steps: on numbers written
+by hand.
+"""
 
 from __future__ import annotations
 
@@ -238,7 +240,9 @@ def test_work_of_halves_counts_once_where_it_ends() -> None:
 
 
 def stepped(n_steps: int = 3) -> Trace:
-    """Steps of 100; in the i-th one i + 1 additions of 6 and an infeed of 9, and one more outside of steps."""
+    """Steps of 100; in the i-th one i + 1 additions of 6 and an infeed of 9, and one more outside
+    of steps.
+    """
     stats: dict[str, Stats] = {
         "add": {
             "program_id": 7,

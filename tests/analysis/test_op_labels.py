@@ -1,4 +1,6 @@
-"""Labels of operations: parts of names, paths of calls, programs; and which HLO instruction an event names."""
+"""Labels of operations: parts of names, paths of calls, programs; and which HLO instruction an
+event names.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ BLOCK = array(8, 16)
 
 
 def program() -> bytes:
-    """A product named by a framework, with its source line; a sum without a name; a fusion with a file only."""
+    """A product named by a framework, with its source line; a sum without a name; a fusion with a
+    file only.
+    """
     entry = [
         instruction(1, "parameter", BLOCK, f7={2: "first"}),
         instruction(2, "dot", BLOCK, [1, 1], f7={2: "jit(f)/s/dot_general", 3: "a.py", 4: 12}),
@@ -62,7 +66,9 @@ def test_sources_are_those_of_the_innermost_frame() -> None:
 
 
 def trace_of(kind: str = "GPU") -> Trace:
-    """Operations that name instructions by path, an unknown one, one of an unknown program, and a plain kernel."""
+    """Operations that name instructions by path, an unknown one, one of an unknown program, and a plain
+    kernel.
+    """
     numbers = {"program_id": 7, "correlation_id": 1}
     events = [
         DrawnEvent("k1", 10, 5, {"hlo_op": "dot.2", **numbers}),

@@ -82,7 +82,7 @@ def test_operations_of_three_devices_add_up() -> None:
 
 def test_operations_by_framework_operation() -> None:
     """Two instructions of one operation: it occurred as often as the more frequent one. A kernel of no
-    operation stays apart from an operation of its name.
+    operation is not merged with an operation of its name.
     """
     ops = ops_of(
         name=("x", "y", "d"),

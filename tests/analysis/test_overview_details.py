@@ -1,4 +1,6 @@
-"""Advice, notices and comparisons of the overview at both sides of each condition, and numbers of unlike steps."""
+"""Advice, notices and comparisons of the overview at both sides of each condition, and numbers of unlike
+steps.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,6 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
-import numpy as np
 import pytest
 
 from tb_tpuprof.analysis.device import peaks
@@ -17,28 +18,15 @@ from tb_tpuprof.analysis.overview.framework_advice import framework_advice
 from tb_tpuprof.analysis.overview.hosts import HostSteps, are_alike, host_steps, slowest_host
 from tb_tpuprof.analysis.overview.live import live_sample
 from tb_tpuprof.analysis.overview.summary import Summary, summary
-from tb_tpuprof.analysis.steps.classes import N_CLASSES, TimeClass
 from tb_tpuprof.analysis.steps.combine import CommonSteps
 from tb_tpuprof.analysis.steps.diagnostics import Notice, annotate_remedy, step_notices, trace_notices
 from tb_tpuprof.analysis.steps.pytorch import LoaderWait
 from tb_tpuprof.analysis.steps.pytorch_loader import loader_sentence
 from tb_tpuprof.analysis.steps.record import Steps, no_steps
+from tests.analysis.input_records import steps_of
 from tests.builders import PS, DrawnEvent, DrawnPlane, build, drawing
 
 MS = 10**9
-
-
-def steps_of(*lengths: int, **classes: tuple[int, ...]) -> Steps:
-    """Steps one behind the other, with the times of classes by name."""
-    duration = np.array(lengths, np.int64)
-    class_ps = np.zeros((len(lengths), N_CLASSES), np.int64)
-    for name, times in classes.items():
-        class_ps[:, TimeClass[name]] = times
-    class_ps[:, 0] += duration - class_ps.sum(axis=1)
-    start = np.cumsum(duration) - duration
-    return Steps(
-        np.arange(len(lengths)), tuple(map(str, range(len(lengths)))), start, duration, class_ps, "annotation"
-    )
 
 
 def advised(

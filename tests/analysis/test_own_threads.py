@@ -1,4 +1,6 @@
-"""Threads that steps run on, stored by context: stretches and times compared with a loop over every moment."""
+"""Threads that steps run on, stored by context: stretches and times compared with a loop over every
+moment.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ Windows = list[tuple[int, int, int]]  # start, end, step
 
 
 class RandomThread:
-    """Nested events, each in the context of its name and its parent's context, and windows in which steps run on it."""
+    """Nested events, each in the context of its name and its parent's context, and windows in which steps run
+    on it.
+    """
 
     def __init__(self, rng: random.Random, windows: Windows) -> None:
         self.windows, self.first_row = windows, rng.randint(0, 40)

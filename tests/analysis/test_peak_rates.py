@@ -1,4 +1,6 @@
-"""Peak rates and memory by device: every entry against its data sheet, and who wins at both sides of each limit."""
+"""Peak rates and memory by device: every entry against its data sheet, and who wins at both sides of each
+limit.
+"""
 
 from __future__ import annotations
 

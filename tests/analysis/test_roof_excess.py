@@ -116,12 +116,14 @@ def test_no_page_shows_more_than_a_peak(tool: Tool, name: str) -> None:
     for work in (POSSIBLE[name], IMPOSSIBLE[name]):
         payload = tool.run(one(name, work), None, {})
         assert max(shares(payload)) <= 1.0
-        said = [d for d in payload.diagnostics if "more work was counted than the device can do" in d.message]
-        assert len(said) == (work == IMPOSSIBLE[name])
-    assert said[0].severity == "warning"
-    assert f"`{name}` runs for" in said[0].message
-    assert "is unknown and is not included in sums" in said[0].message
-    assert "TPUPROF_PEAKS" in said[0].remedy
+        notices = [
+            d for d in payload.diagnostics if "more work was counted than the device can do" in d.message
+        ]
+        assert len(notices) == (work == IMPOSSIBLE[name])
+    assert notices[0].severity == "warning"
+    assert f"`{name}` runs for" in notices[0].message
+    assert "is unknown and is not included in sums" in notices[0].message
+    assert "TPUPROF_PEAKS" in notices[0].remedy
 
 
 def test_the_other_amount_of_the_operation_stays_known() -> None:

@@ -1,4 +1,6 @@
-"""Advice on a tf.data pipeline, and the sentences about it: which one is given at both sides of each limit."""
+"""Advice on a tf.data pipeline, and the sentences about it: which one is given at both sides of
+each limit.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Parents, overlaps and functions of tf.data's iterator events on random numbers, compared with plain loops."""
+"""Parents, overlaps and functions of tf.data's iterator events on random numbers, compared with
+plain loops.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,9 @@ def test_time_that_any_child_covers(seed: int) -> None:
 
 
 def test_elements_that_are_taken_out_of_order() -> None:
-    """Two elements were made before the first call, which takes the second one; another range has no taker."""
+    """Two elements were made before the first call, which takes the second one; another range has
+    no taker.
+    """
     consumer = [
         event(ROOT, 100, 50, id=1),
         event(PREFETCH, 101, 40, id=2, parent_id=1),
@@ -103,7 +107,9 @@ def test_elements_that_are_taken_out_of_order() -> None:
 
 
 def test_what_has_no_place_is_counted() -> None:
-    """A map whose range and taker are not in the trace, an event without an id, and a pair that feed each other."""
+    """A map whose range and taker are not in the trace, an event without an id, and a pair that feed each
+    other.
+    """
     lonely = [event(MAP, 0, 5, id=9, parent_id=77), event(RANGE, 1, 2)]
     found = count_unplaced(build([plane(main=lonely)]))
     assert (found.n_events, found.n_orphans, found.n_in_cycles, found.n_without_id) == (2, 2, 0, 1)
@@ -133,8 +139,8 @@ def test_time_of_executors_by_id() -> None:
 
 
 def test_functions_of_stages_and_their_waits_for_a_thread() -> None:
-    """On the caller's thread a map runs for 100 µs, of which its function waits 50 for a thread and works 30; more
-    than 20 µs of waiting are not the stage's work.
+    """On the caller's thread a map runs for 100 µs, of which its function waits 50 for a thread and works 30;
+    more than 20 µs of waiting are not the stage's work.
     """
     consumer = [
         event(ROOT, 0, 200, id=1),

@@ -30,8 +30,8 @@ def names_of(trace: Trace) -> list[str]:
 
 
 def arrowed() -> Trace:
-    """`a` schedules `b` and `c` (contexts), which begins before a second producer `z`; `c` launches a kernel; the file
-    itself draws an arrow from `b` to the kernel, and from `a` to itself.
+    """`a` schedules `b` and `c` (contexts), which begins before a second producer `z`; `c` launches a kernel;
+    the file itself draws an arrow from `b` to the kernel, and from `a` to itself.
     """
     trace = drawing(
         """

@@ -128,7 +128,9 @@ def test_families_by_plane_and_name() -> None:
 
 
 def test_families_have_the_numbers_that_the_page_colors() -> None:
-    """0 other, 1 Python, 2 input, 3 XLA operation, 4 kernel, 5 copy, 6 collective, 7 runtime, 8 step, 9 program."""
+    """0 other, 1 Python, 2 input, 3 XLA operation, 4 kernel, 5 copy, 6 collective, 7 runtime, 8 step, 9
+    program.
+    """
     words = "other python input xla_op kernel memcpy collective runtime step module"
     assert [(family.name.lower(), int(family)) for family in Family] == list(
         zip(words.split(), range(10), strict=True)

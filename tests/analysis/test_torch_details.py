@@ -1,5 +1,5 @@
-"""What tells operators apart: callers, inputs and shapes, on traces where each row differs; and ties of the
-backward pass.
+"""Differences between operators: callers, inputs and shapes, on traces where each row differs; and ties of
+the backward pass.
 """
 
 from __future__ import annotations

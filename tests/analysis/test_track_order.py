@@ -103,7 +103,9 @@ def test_kinds_of_lines() -> None:
 
 
 def test_all_tracks_of_a_run() -> None:
-    """Devices by number with their lines by kind and id, chips below their cores, the host's threads, the rest."""
+    """Devices by number with their lines by kind and id, chips below their cores, the host's threads, the
+    rest.
+    """
     event = [DrawnEvent("e", 0, 1)]
 
     def plane(name: str, *lines: str, ids: dict[str, int] | None = None) -> DrawnPlane:

@@ -1,5 +1,5 @@
-"""A walk through the flame graph: choosing, zooming, searching and comparing, with the mouse and with keys, all in
-the link.
+"""A walk through the flame graph: choosing, zooming, searching and comparing, with the mouse and with keys,
+all in the link.
 """
 
 from __future__ import annotations

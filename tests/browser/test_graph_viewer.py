@@ -14,7 +14,7 @@ from tb_tpuprof.tools import get_tool
 from tests.browser.conftest import Server
 from tests.browser.walking import KERAS, expect_state, expect_tool, frame_of, link, run_of, state_of
 from tests.golden_files import demo_runs
-from tests.tools.test_kernel_stats import table
+from tests.payload_columns import table
 
 TOOL = get_tool("graph_viewer")
 RUN = run_of("jax_train")

@@ -1,4 +1,6 @@
-"""Counters, launches and arrows in a real browser: the page shows the values that were written to the file."""
+"""Counters, launches and arrows in a real browser: the page shows the values that were written to
+the file.
+"""
 
 from __future__ import annotations
 

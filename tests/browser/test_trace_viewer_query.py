@@ -1,5 +1,5 @@
-"""The trace viewer's query line in a browser: completed, counted, listed, walked, grouped, and kept in the link.
-Numbers are compared with the trace itself.
+"""The trace viewer's query line in a browser: completed, counted, listed, walked, grouped, and kept in the
+link. Numbers are compared with the trace itself.
 """
 
 from __future__ import annotations

@@ -183,7 +183,9 @@ def cut_after(target: Target, n_bytes: int, port: int = 0) -> Iterator[Target]:
 
 @contextmanager
 def trickling(target: Target, after: int, bytes_per_s: int) -> Iterator[Target]:
-    """An address that passes on to `target`; on each connection, only `after` bytes of the server are quick."""
+    """An address that passes on to `target`; on each connection, only `after` bytes of the server
+    are quick.
+    """
     step_s = 0.05
     step = max(1, int(bytes_per_s * step_s))
 

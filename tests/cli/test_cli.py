@@ -18,8 +18,8 @@ from tb_tpuprof.cli import main
 from tb_tpuprof.native import IS_COMPILED
 from tb_tpuprof.tools import TOOLS
 from tests.ingest.merged_spaces import merged_space
-from tests.ingest.test_stream import SMALL as STREAM
-from tests.ingest.test_stream import records_of
+from tests.ingest.stream_files import SMALL as STREAM
+from tests.ingest.stream_files import records_of
 from tests.ingest.xspaces import small_xspace
 
 

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,147 +28,17 @@ from tb_tpuprof.tools.framework_op_stats import view as framework_op_stats
 from tb_tpuprof.tools.kernel_stats import view as kernel_stats
 from tb_tpuprof.tools.memory_profile import view as memory_profile
 from tb_tpuprof.tools.overview_page import view as overview_page
-from tb_tpuprof.tools.payload import Payload, Table
-from tests import synthetic_unlike
+from tb_tpuprof.tools.payload import Payload
 from tests.conformance import live_compiled, live_corpus, live_devices, live_pods
-from tests.conformance.peer import rows
-from tests.synthetic import GpuJob, Parts, TpuJob, gpu_xspace, tpu_hosts, tpu_xspace, write_run
-from tests.synthetic_devices import MemoryJob, kernels_xspace, memory_xspace
+from tests.conformance.live_devices import table
+from tests.conformance.live_differences import DIFFERENCES
+from tests.conformance.live_runs import RUNS
+from tests.conformance.peer import STEP_COLUMNS, rows
+from tests.synthetic import write_run
 
 Value = float | str | None
 Row = dict[str, Any]
 PS_PER_MS, PS_PER_US, GIB = 1e9, 1e6, 2**30
-
-_MIXED = Parts(compute=0.6, infeed=0.2, outfeed=0.03, collective=0.05)
-_TPU = TpuJob(parts=_MIXED)
-_GPU = GpuJob(parts=Parts(compute=0.5, infeed=0.1, outfeed=0.02, collective=0.2))
-RUNS: dict[str, dict[str, bytes]] = {
-    "tpu": {"synthetic-tpu": tpu_xspace(_TPU)},
-    "tpu_compute": {
-        "synthetic-tpu": tpu_xspace(replace(_TPU, parts=Parts(compute=0.985), n_cores=1, device="TPU v4"))
-    },
-    "tpu_skew": {"synthetic-tpu": tpu_xspace(replace(_TPU, n_cores=4, core_delay=0.02))},
-    "tpu_sparse": {
-        "synthetic-tpu": tpu_xspace(
-            replace(_TPU, n_cores=4, cores_per_chip=2, n_sparse_cores=1, parts=Parts(0.4, 0.1))
-        )
-    },
-    "tpu_touching": {"synthetic-tpu": tpu_xspace(replace(_TPU, lead_ps=0))},
-    "tpu_no_steps": {"synthetic-tpu": tpu_xspace(replace(_TPU, has_steps=False))},
-    "tpu_hosts": tpu_hosts(_TPU, (1.0, 1.2)),
-    "tpu_unlike": {"synthetic-tpu": tpu_xspace(synthetic_unlike.TPU)},
-    "gpu": {"synthetic-gpu": gpu_xspace(_GPU)},
-    "gpu_two": {
-        "synthetic-gpu": gpu_xspace(
-            replace(_GPU, n_gpus=2, capability=(8, 0), n_multiprocessors=108, clock_khz=1_410_000)
-        )
-    },
-    "gpu_compute": {"synthetic-gpu": gpu_xspace(replace(_GPU, parts=Parts(compute=0.9)))},
-    "gpu_unlike": {"synthetic-gpu": gpu_xspace(synthetic_unlike.GPU)},
-    "kernels": {"synthetic-gpu": kernels_xspace()},
-    "kernels_unlike": {"synthetic-gpu": kernels_xspace(n_gpus=3, scale=(1, 2, 4))},
-    "kernels_hosts": {
-        f"synthetic-gpu-{i}": kernels_xspace(n_gpus=2, host=f"synthetic-gpu-{i}") for i in range(2)
-    },
-    "memory": {"synthetic-memory": memory_xspace(MemoryJob(n_memories=2))},
-    "memory_unlike": {"synthetic-memory": memory_xspace(synthetic_unlike.MEMORY)},
-    "memory_leak": {"synthetic-memory": memory_xspace(MemoryJob(leak_bytes=64 * 1024))},
-    "memory_tpu": {"synthetic-memory": memory_xspace(MemoryJob(stack_bytes=8 * 2**20, is_tpu=True))},
-}
-
-_PEAKS = "the peer prints 0.0% whatever the trace says: its converter is not given the peaks"
-_UNKNOWN = "there are no steps: what is not known is empty here, the peer prints 0"
-_NO_DETAILS = (
-    "a kernel whose launch the trace does not describe, as those of graphs, is a kernel all the "
-    "same; the peer passes it over"
-)
-_GAPS = (
-    "a step's annotation contains what the GPUs did for it and is the step, as planted (1 ms); the peer "
-    "takes the kernels' span"
-)
-_TOUCHING = (
-    "an operation that begins when its step does is its step's: the peer gives it to the step "
-    "before, which ends there"
-)
-_HOSTS = (
-    "hosts differ: all parts are means over hosts; the peer pairs one host's infeed with another's "
-    "compute, the rest is its idle"
-)
-_CORES = (
-    "computing is the mean over cores, as planted; the peer takes that of the core that waits longest, "
-    "the rest is its idle"
-)
-_COPIES = (
-    "copies to the device are a cause of their own, transfers, as planted; the peer counts them as input"
-)
-_PRODUCT = "the product's name, such as v5e; the peer prints the runtime's, v5 lite"
-_GPUS = "each GPU is a core; the peer has one per host"
-_ABOVE = "122% of the peak was counted: unknown, with a notice, in no sum; the peer shows or caps it"
-# (run, tool, field), each a pattern: why the two differ.
-DIFFERENCES: dict[tuple[str, str, str], str] = {
-    ("tpu_sparse", "op_profile", "*: HBM"): _ABOVE,
-    ("tpu_sparse", "*", "*: *_bw*"): _ABOVE,
-    ("tpu_sparse", "*", "*intensity"): _ABOVE,
-    ("tpu_sparse", "*", "*: bound_by"): _ABOVE,
-    ("tpu_sparse", "roofline_model", "*: roofline_efficiency"): _ABOVE,
-    ("tpu_sparse", "roofline_model", "*: optimal_flop_rate"): _ABOVE,
-    ("tpu*", "overview_page", "device type"): _PRODUCT,
-    ("corpus_xprof_tpu_inference_2_old__run", "roofline_model", "device_type"): _PRODUCT,
-    ("tpu*", "overview_page", "flop_rate_utilization_*"): _PEAKS,
-    ("tpu*", "overview_page", "memory_bw_utilization_*"): _PEAKS,
-    ("tpu*", "overview_page", "verdict on the input"): "the peer's overview has no verdict on TPUs; ours is "
-    "the input pipeline analyser's",
-    ("tpu*", "overview_page", "device_duty_cycle_percent"): (
-        "the profiled time ends with the last step, as for idle time, so that the shares sum up; the peer's "
-        "with the last operation"
-    ),
-    ("tpu_touching", "overview_page", "step*: tc*TimeMs"): _TOUCHING,
-    ("tpu_touching", "input_pipeline_analyzer", "infeed_percent_*"): _TOUCHING,
-    ("tpu_touching", "input_pipeline_analyzer", "verdict on the input"): _TOUCHING,
-    ("tpu_touching", "roofline_model", "*: step *"): _TOUCHING,
-    ("tpu_unlike", "overview_page", "step*: tc*TimeMs"): _CORES,
-    ("tpu_no_steps", "overview_page", "step time, *"): _UNKNOWN,
-    ("tpu_no_steps", "input_pipeline_analyzer", "step time, *"): _UNKNOWN,
-    ("tpu_no_steps", "input_pipeline_analyzer", "infeed_percent_*"): _UNKNOWN,
-    ("tpu_no_steps", "input_pipeline_analyzer", "verdict on the input"): "neither says anything: there are "
-    "no steps",
-    ("tpu_hosts", "overview_page", "step*"): _HOSTS,
-    ("tpu_hosts", "input_pipeline_analyzer", "step time, *"): "the mean over hosts, as the page says; the "
-    "peer's is the slowest host's",
-    ("gpu*", "overview_page", "device type"): "the vendor writes its name NVIDIA",
-    ("gpu*", "kernel_stats", "sm90_gemm_f32 train/MatMul: tensor cores"): "a matrix product for sm90: the "
-    "peer's names stop at Ampere",
-    ("gpu*", "kernel_stats", "kernels"): _NO_DETAILS,
-    ("gpu*", "kernel_stats", "number of rows"): _NO_DETAILS,
-    ("gpu*", "overview_page", "step time, *"): _GAPS,
-    ("gpu*", "overview_page", "step*: otherTimeMs"): _GAPS,
-    ("gpu*", "input_pipeline_analyzer", "step time, *"): _GAPS,
-    ("gpu*", "overview_page", "verdict on the input"): _COPIES,
-    ("gpu*", "input_pipeline_analyzer", "verdict on the input"): _COPIES,
-    ("gpu*", "pod_viewer", "step time, *"): _GAPS,
-    ("gpu*", "pod_viewer", "all others, *"): _GAPS,
-    ("kernels*", "kernel_stats", "nvjet_*: tensor cores"): "cuBLAS's names on Hopper and Blackwell: the "
-    "peer's list stops at Ampere",
-    ("kernels_hosts", "kernel_stats", "number of rows"): "equal rows of hosts are merged; the peer lists "
-    "them one below the other",
-    ("memory_leak", "memory_profile", "*: active allocations"): "what earlier steps left counts too; the "
-    "peer takes only the peak's step",
-    ("memory_tpu", "memory_profile", "*: lifetime_peak_bytes"): "never below the peak in the capture, which "
-    "has the stack in it",
-    ("[!c]*", "kernel_stats", "*: occupancy"): "where the trace tells none it is computed from the launch; "
-    "the peer prints 0",
-    ("gpu*", "pod_viewer", "steps"): "steps that the capture's start or end may have cut are left out, as on "
-    "the overview",
-    ("gpu_two", "pod_viewer", "cores"): _GPUS,
-    **{
-        ("gpu_unlike", "pod_viewer", f"{part}*"): _GPUS
-        for part in ("cores", "device compute, ", "collectives, ", "input, ", "output, ")
-    },
-    ("tpu_touching", "pod_viewer", "input, *"): _TOUCHING,
-    ("tpu_touching", "pod_viewer", "all others, *"): _TOUCHING,
-    ("gpu*", "framework_op_stats", "operations"): "the host ran no operation, so it idled in no span; the "
-    "peer lists 0 µs of IDLE",
-}
 ALL_DIFFERENCES = DIFFERENCES | live_corpus.DIFFERENCES
 
 
@@ -193,15 +63,6 @@ class Compared:
         if isinstance(self.ours, (int, float)) and isinstance(self.theirs, (int, float)):
             return abs(self.ours - self.theirs) <= self.tolerance * max(self.floor, abs(self.theirs))
         return self.ours == self.theirs
-
-
-def table(found: Table) -> list[Row]:
-    """Rows of one of our tables."""
-    columns = {
-        c.name: [c.strings[i] for i in c.values.tolist()] if c.strings is not None else c.values.tolist()
-        for c in found.columns
-    }
-    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
 def percent(text: str | None) -> Value:
@@ -235,17 +96,6 @@ def step_times(tool: str, payload: Payload, properties: Row) -> list[Compared]:
 _NOT_SHOWN_WHERE_NONE = (
     "device_eager_fraction",
 )  # the overview leaves such a share out where it is 0; the peer prints 0.0%
-_GPU_COLUMNS = {
-    "device_compute": "deviceComputeTimeMs",
-    "device_to_device": "deviceToDeviceTimeMs",
-    "device_collectives": "deviceCollectivesTimeMs",
-    "host_compute": "hostComputeTimeMs",
-    "kernel_launch": "kernelLaunchTimeMs",
-    "input": "infeedTimeMs",
-    "output": "outfeedTimeMs",
-    "compilation": "compileTimeMs",
-    "other": "otherTimeMs",
-}
 _TPU_COLUMNS = {
     "tcComputeTimeMs": ("device_compute", "device_collectives", "device_to_device"),
     "tcInfeedTimeMs": ("input",),
@@ -260,7 +110,7 @@ def step_parts(tool: str, payload: Payload, peer: list[Row], is_tpu: bool) -> li
     found = [Compared(tool, "number of steps", float(len(mine)), float(len(peer)))]
     if not mine or not peer:
         return found
-    columns = _TPU_COLUMNS if is_tpu else {theirs: (ours,) for ours, theirs in _GPU_COLUMNS.items()}
+    columns = _TPU_COLUMNS if is_tpu else {theirs: (ours,) for ours, theirs in STEP_COLUMNS.items()}
     for theirs, ours in columns.items():
         means = (
             sum(row[f"{name}_ps"] for row in mine for name in ours) / len(mine) / PS_PER_MS,
@@ -368,7 +218,7 @@ def operations(payload: Payload, answer: Any, _is_tpu: bool) -> list[Compared]:
 
 
 def input_pipeline(payload: Payload, answer: Any, is_tpu: bool) -> list[Compared]:
-    """The input pipeline analyser: statistics of the wait, the host's categories, the verdict."""
+    """The input pipeline analyzer: statistics of the wait, the host's categories, the verdict."""
     tool = "input_pipeline_analyzer"
     said = answer[1].get("p", {})
     found = step_times(tool, payload, said)

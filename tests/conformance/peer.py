@@ -27,6 +27,17 @@ RUNS = {
 }
 NAMES = [f"{log}__{run}" for log, runs in RUNS.items() for run in runs.split()]
 Row = dict[str, Any]
+STEP_COLUMNS = {  # parts of a step: the peer's columns
+    "device_compute": "deviceComputeTimeMs",
+    "device_to_device": "deviceToDeviceTimeMs",
+    "device_collectives": "deviceCollectivesTimeMs",
+    "host_compute": "hostComputeTimeMs",
+    "kernel_launch": "kernelLaunchTimeMs",
+    "input": "infeedTimeMs",
+    "output": "outfeedTimeMs",
+    "compilation": "compileTimeMs",
+    "other": "otherTimeMs",
+}
 
 
 def corpus() -> Path:

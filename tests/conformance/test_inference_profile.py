@@ -15,9 +15,9 @@ from bench.environments import peer_if_any
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import get_tool
 from tb_tpuprof.tools.payload import Payload
+from tests.payload_columns import table
 from tests.synthetic import write_run
 from tests.synthetic_serving import serving
-from tests.tools.test_kernel_stats import table
 
 MS = 10**9
 # The call that puts a request into the queue: host work here, for the peer part of the queue.

@@ -1,4 +1,4 @@
-"""The input pipeline analyser beside the peer's, field by field. Each deliberate difference stands here with
+"""The input pipeline analyzer beside the peer's, field by field. Each deliberate difference stands here with
 its reason.
 """
 
@@ -15,22 +15,11 @@ from tb_tpuprof.analysis.ops.recommend import input_finding
 from tb_tpuprof.tools.input_pipeline_analyzer.view import TOOL
 from tb_tpuprof.tools.overview_page import view as overview_page
 from tb_tpuprof.tools.payload import Column, Payload
-from tests.conformance.peer import NAMES, answer, open_session, rows, without_regions
+from tests.conformance.peer import NAMES, STEP_COLUMNS, answer, open_session, rows, without_regions
 from tests.conformance.test_steps import OTHERS_KERNELS
 
 PS_PER_MS, PS_PER_US = 1_000_000_000, 1_000_000
 STEPS, OPS, DIAGNOSTICS = 1, 2, 4  # the peer's tables
-COLUMNS = {
-    "device_compute": "deviceComputeTimeMs",
-    "device_to_device": "deviceToDeviceTimeMs",
-    "device_collectives": "deviceCollectivesTimeMs",
-    "host_compute": "hostComputeTimeMs",
-    "kernel_launch": "kernelLaunchTimeMs",
-    "input": "infeedTimeMs",
-    "output": "outfeedTimeMs",
-    "compilation": "compileTimeMs",
-    "other": "otherTimeMs",
-}
 AVERAGES = {
     "device_compute": "device_compute",
     "device_to_device": "device_to_device",
@@ -131,7 +120,7 @@ def test_steps_are_the_peers(name: str) -> None:
     assert list(found.steps.name) == [row["stepnum"] for row in theirs]
     for i, row in enumerate(theirs):
         assert found.steps.duration_ps[i] / PS_PER_MS == pytest.approx(row["stepTimeMs"])
-        for category, column in COLUMNS.items():
+        for category, column in STEP_COLUMNS.items():
             if name in OTHER_PARTS and category in ("host_compute", "input", "other"):
                 continue
             ours = found.steps.category_ps(category)[i] / PS_PER_MS

@@ -13,9 +13,9 @@ import pytest
 
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.megascale_stats.view import TOOL
+from tests.payload_columns import table
 from tests.synthetic import write_run
 from tests.synthetic_dcn import dcn_hosts
-from tests.tools.test_pod_viewer import table
 
 Row = tuple[str, str, str, str, float, float, float, float, float, float, float, float, int, float, float]
 _ALL = (

@@ -16,20 +16,9 @@ from tb_tpuprof.analysis.steps.steps import steps
 from tb_tpuprof.analysis.steps.waits import PYTHON_CLASSES
 from tb_tpuprof.tools.overview_page.view import TOOL
 from tb_tpuprof.trace.trace import Trace
-from tests.conformance.peer import NAMES, answer, open_session, rows, without_regions
+from tests.conformance.peer import NAMES, STEP_COLUMNS, answer, open_session, rows, without_regions
 
 PS_PER_MS = 1_000_000_000
-COLUMNS = {
-    "device_compute": "deviceComputeTimeMs",
-    "device_to_device": "deviceToDeviceTimeMs",
-    "device_collectives": "deviceCollectivesTimeMs",
-    "host_compute": "hostComputeTimeMs",
-    "kernel_launch": "kernelLaunchTimeMs",
-    "input": "infeedTimeMs",
-    "output": "outfeedTimeMs",
-    "compilation": "compileTimeMs",
-    "other": "otherTimeMs",
-}
 
 # Runs in whose steps the peer shows too much host compute. It counts frames of the Python tracer as
 # computing, whatever they do. And an event without duration, such as a mark, leaves its class active in the
@@ -119,7 +108,7 @@ def test_every_part_of_every_step_is_the_peers_where_events_are_grouped_alike(na
     ours = found_steps(name, as_peer_groups=True)
     for row, step in zip(theirs, ours.name, strict=True):
         i = ours.name.index(step)
-        mine = {category: int(ours.category_ps(category)[i]) / PS_PER_MS for category in COLUMNS}
+        mine = {category: int(ours.category_ps(category)[i]) / PS_PER_MS for category in STEP_COLUMNS}
         if name in PEER_COUNTS_INSTANTS:
             swept = swept_with_instants(without_regions(open_session(name).trace("vm")), ours, i) / PS_PER_MS
             assert swept >= mine["host_compute"]
@@ -129,7 +118,7 @@ def test_every_part_of_every_step_is_the_peers_where_events_are_grouped_alike(na
             )
             rest = sum(time for category, time in mine.items() if category != "other")
             mine["other"] = int(ours.duration_ps[i]) / PS_PER_MS - rest
-        peer = {category: row[column] for category, column in COLUMNS.items()}
+        peer = {category: row[column] for category, column in STEP_COLUMNS.items()}
         if name in OTHERS_KERNELS:
             session = open_session(name)
             first, last = int(ours.start_ps[i]), int(ours.start_ps[i] + ours.duration_ps[i])
@@ -159,7 +148,7 @@ def test_work_of_thread_pools_turns_other_time_into_host_compute(name: str) -> N
         for found in (without, with_regions)
     ]
     assert np.array_equal(moved, said[0] - said[1])
-    for category in set(COLUMNS) - {"host_compute", "other", "input"}:
+    for category in set(STEP_COLUMNS) - {"host_compute", "other", "input"}:
         assert np.array_equal(with_regions.category_ps(category), without.category_ps(category))
 
 

@@ -69,7 +69,7 @@ def shares_are_shares(pages: Pages) -> Iterator[Violation]:
 
 
 def rates_respect_peaks(pages: Pages) -> Iterator[Violation]:
-    """Nothing is faster than 1.05 of its peak, whatever a diagnostic says; shares of a peak are shares."""
+    """Nothing is faster than 1.05 of its peak, even with a diagnostic; shares of a peak are shares."""
     peaks = _peaks(pages)
     for page, payload in pages.items():
         for table_name, table in payload.tables.items():

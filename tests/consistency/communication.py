@@ -106,12 +106,12 @@ def _diagnosed(page: Payload, pages: Pages) -> Iterator[str]:
         return
     saved = _number(page, "gain_fraction") * step
     for found in _of_all_hosts(findings):
-        told, time, gain = (
+        stated, time, gain = (
             float(numbers_of(column_of(findings, name))[found])
             for name in ("share", "time_ps", "gain_high_ps")
         )
-        if abs(told - share) > EQUAL:
-            yield f"the finding counts {told} of the step as communication, the causes {share}"
+        if abs(stated - share) > EQUAL:
+            yield f"the finding counts {stated} of the step as communication, the causes {share}"
         if abs(gain - min(saved, time)) > EQUAL * time + 2:
             yield f"the finding promises {gain} of its {time}, the page {saved}"
 

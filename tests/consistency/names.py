@@ -1,4 +1,4 @@
-"""Rules about what is listed: hosts, devices, steps and memories are the same ones on every page."""
+"""Rules about lists: hosts, devices, steps and memories are the same ones on every page."""
 
 from __future__ import annotations
 
@@ -34,9 +34,12 @@ def _hosts(pages: Pages) -> Iterator[tuple[str, str]]:
         return
     environment = overview.tables["environment"]
     row = row_of(environment, "name", "Hosts")
-    told = texts_of(column_of(environment, "value"))[row]
-    if row >= 0 and told not in (str(len(overview.hosts)), overview.hosts[0]):
-        yield "overview_page", f"the environment names {told} hosts, the page combines {len(overview.hosts)}"
+    stated = texts_of(column_of(environment, "value"))[row]
+    if row >= 0 and stated not in (str(len(overview.hosts)), overview.hosts[0]):
+        yield (
+            "overview_page",
+            f"the environment names {stated} hosts, the page combines {len(overview.hosts)}",
+        )
     for page, payload in pages.items():
         table = payload.tables.get("hosts")
         names = set(_texts(table, "host"))

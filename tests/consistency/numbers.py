@@ -1,4 +1,4 @@
-"""Rules about single numbers and rows: finite, of the right sign, in order, and products of what stands
+"""Rules about single numbers and rows: finite, of the right sign, in order, and products of the numbers
 beside them.
 """
 
@@ -69,7 +69,7 @@ def numbers_are_sound(pages: Pages) -> Iterator[Violation]:
 
 
 def rows_are_in_order(pages: Pages) -> Iterator[Violation]:
-    """Parts are at most their wholes, means lie between extremes, percentiles ascend, and sums run up
+    """Parts are at most their wholes, means are between extremes, percentiles ascend, and sums run up
     to 1.
     """
     for page, payload in pages.items():
@@ -87,7 +87,7 @@ def rows_are_in_order(pages: Pages) -> Iterator[Violation]:
 
 
 def moments_are_within(pages: Pages) -> Iterator[Violation]:
-    """Requests, batches and steps lie within the trace, whose length the timeline knows."""
+    """Requests, batches and steps are within the trace, whose length the timeline knows."""
     timeline = pages.get("trace_viewer")
     whole = timeline.scalars["trace_duration_ps"].value if timeline is not None else None
     if whole is None:

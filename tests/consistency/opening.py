@@ -1,4 +1,6 @@
-"""How pages open: tiles with known numbers, each link once, and one expected gain wherever a limit is named."""
+"""How pages open: tiles with known numbers, each link once, and one expected gain wherever a limit
+is named.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The payloads of all pages of one run, read cell by cell: columns, shares, sentences; and violations of rules."""
+"""The payloads of all pages of one run, read cell by cell: columns, shares, sentences; and violations of
+rules.
+"""
 
 from __future__ import annotations
 

@@ -32,17 +32,17 @@ def slow_hosts_agree(pages: Pages) -> Iterator[Violation]:
     row_of = {name: row for row, name in enumerate(texts_of(column_of(slow, "straggler")))}
     named = set()
     for i, sentence in enumerate(texts_of(column_of(findings, "finding"))):
-        told = _SLOW_HOST.match(sentence)
-        if told is None:
+        match = _SLOW_HOST.match(sentence)
+        if match is None:
             continue
-        named.add(told[1])
-        for text in _differs(told[1], time_of(told[2]) or 0.0, slow, row_of.get(told[1], -1)):
+        named.add(match[1])
+        for text in _differs(match[1], time_of(match[2]) or 0.0, slow, row_of.get(match[1], -1)):
             yield Violation(_RULE, _PAGES, text)
-        if knows_waits and told[1] in row_of:
-            gains = (_cell(findings, "gain_high_ps", i), _cell(slow, "gain_ps", row_of[told[1]]))
+        if knows_waits and match[1] in row_of:
+            gains = (_cell(findings, "gain_high_ps", i), _cell(slow, "gain_ps", row_of[match[1]]))
             if abs(gains[0] - gains[1]) > _APART * max(gains):
                 amounts = " and ".join(map(format_time, gains))
-                yield Violation(_RULE, _PAGES, f"without `{told[1]}` the job would gain {amounts}")
+                yield Violation(_RULE, _PAGES, f"without `{match[1]}` the job would gain {amounts}")
     if knows_waits:
         for text in _unnamed(slow, named):
             yield Violation(_RULE, _PAGES, text)

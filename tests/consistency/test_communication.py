@@ -1,4 +1,4 @@
-"""The rules about communication find what is broken on purpose, and nothing in the pages that it was broken
+"""The rules about communication find planted errors, and nothing in the pages that they were planted
 in.
 """
 

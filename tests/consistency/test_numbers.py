@@ -1,4 +1,4 @@
-"""The rules about numbers, lists and operations find what is broken on purpose, and nothing in the pages that
+"""The rules about numbers, lists and operations find planted errors, and nothing in the pages that
 it was broken in.
 """
 

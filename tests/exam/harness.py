@@ -191,7 +191,9 @@ class Desk:
         return amount * min(most, max(0.2, factor))
 
     def by_amount(self, second=False):
-        """Sets the amount of one cause, without the other one, to meet its share of a step with all causes."""
+        """Sets the amount of one cause, without the other one, to meet its share of a step with all
+        causes.
+        """
         share = self.spec["second_share" if second else "share"]
         rest = 1 - self.spec["share"] - self.spec["second_share"]
         is_direct = self.spec["is_direct"][second]

@@ -159,7 +159,9 @@ def asks_for_python(finding: Mapping[str, Any]) -> bool:
 
 
 def classes(finding: Mapping[str, Any]) -> list[str]:
-    """The causes that a finding names: one, or several if another program's sentence is ambiguous (`also`)."""
+    """The causes that a finding names: one, or several if another program's sentence is ambiguous
+    (`also`).
+    """
     return [finding["cause"], *finding.get("also", ())]
 
 

@@ -24,7 +24,9 @@ _PARTS = {part.name: part for part in PLANTED}
 
 @dataclass(frozen=True)
 class Pair:
-    """The two answers about one job with their marks, and the aspects in which the one with frames is worse."""
+    """The two answers about one job with their marks, and the aspects in which the one with frames
+    is worse.
+    """
 
     label: str
     frames: Mark

@@ -13,6 +13,15 @@ from tb_tpuprof.ingest.opening import open_trace
 from tb_tpuprof.trace.trace import Trace
 
 Event = dict[str, Any]
+US = 10**6  # ps
+
+
+def x(name: str, ts: Any, dur: Any, tid: Any = 1, **more: Any) -> Event:
+    return {"ph": "X", "name": name, "ts": ts, "dur": dur, "pid": 7, "tid": tid, **more}
+
+
+def meta(what: str, tid: int = 0, pid: int = 7, **args: Any) -> Event:
+    return {"ph": "M", "name": what, "pid": pid, "tid": tid, "args": args}
 
 
 def written(folder: Path, content: Any, name: str = "h.trace.json") -> Path:

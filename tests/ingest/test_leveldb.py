@@ -1,5 +1,5 @@
-"""LevelDB tables: which block is read for a key or a position, and what is refused, on tables of three
-blocks.
+"""LevelDB tables: which block is read for a key or a position, and which tables are refused, on tables of
+three blocks.
 """
 
 from __future__ import annotations

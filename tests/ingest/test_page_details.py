@@ -1,4 +1,4 @@
-"""Saved pages: each field of the protobufs and trees at three unlike values, and what is out of range."""
+"""Saved pages: each field of the protobufs and trees at three unlike values, and values out of range."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_steps_of_a_tpu_and_of_several_kinds() -> None:
 
 
 def test_facts_of_the_input_pipeline() -> None:
-    """Times are stated in µs, and shown in ms; what is not stated is not shown."""
+    """Times are stated in µs, and shown in ms; a time that is not stated is not shown."""
     advice = any_of("BottleneckAnalysis", written((1, "device"), (2, "first"), (4, "second"), (6, "third")))
     data = written(
         (5, written((1, 1500.0), (2, 250.0), (4, 7.0), (5, 1234567.0))),

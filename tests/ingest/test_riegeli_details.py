@@ -138,7 +138,7 @@ def test_a_brotli_stream_that_has_all_bytes_but_no_end_is_damaged() -> None:
 
 @pytest.mark.parametrize("stated", [0, 1, 500])
 def test_no_more_is_unpacked_than_a_part_states(monkeypatch: pytest.MonkeyPatch, stated: int) -> None:
-    """A megabyte of zeros in a few bytes: its reader asks for what is stated, and for one byte more."""
+    """A megabyte of zeros in a few bytes: its reader asks for the stated size, and for one byte more."""
     import brotli
 
     asked: list[int] = []

@@ -36,7 +36,7 @@ def source(folder: Path, damaged: bool = False) -> RiegeliSource:
 
 
 def test_records_around_every_position(tmp_path: Path) -> None:
-    """Reading ends with the record, whatever size is asked for."""
+    """Reading ends with the record, even if more is requested."""
     read = source(tmp_path)
     position = 0
     for record in (record for records in CHUNKS for record in records):

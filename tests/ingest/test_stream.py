@@ -4,26 +4,20 @@ equal, on random pieces and on real files, whichever way the records are stored.
 
 from __future__ import annotations
 
-import gzip
 import os
-import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tb_tpuprof.analysis.steps.diagnostics import trace_notices
-from tb_tpuprof.errors import NotATrace, StorageError, TraceFormatError
+from tb_tpuprof.errors import StorageError, TraceFormatError
 from tb_tpuprof.ingest.arguments import argument, names_of
 from tb_tpuprof.ingest.opening import open_trace
-from tb_tpuprof.ingest.riegeli.layout import file_layout
-from tb_tpuprof.ingest.riegeli.records import chunk_records
 from tb_tpuprof.ingest.storage import column_cache
 from tb_tpuprof.ingest.storage.files import file_state
 from tb_tpuprof.ingest.storage.riegeli_source import RiegeliSource
@@ -31,40 +25,12 @@ from tb_tpuprof.ingest.storage.runs import find_runs
 from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.native import IS_COMPILED
 from tb_tpuprof.trace.trace import Trace
-from tb_tpuprof.units import format_bytes, format_fraction
 from tests.ingest.merged_spaces import merged_space, piece, pieces
 from tests.ingest.riegeli_files import BLOCK, CODECS, RiegeliFile
+from tests.ingest.stream_files import SMALL, THREE, records_of, spaces_of_one_thread, stream, written
 from tests.ingest.xspaces import content, plain
 
-SMALL = Path(__file__).resolve().parents[1] / "data" / "riegeli" / "jax_small.xplane.riegeli"
-
 IN_FILE = pytest.mark.skipif(not IS_COMPILED, reason="the plain decoder keeps messages, not their positions")
-
-
-def written(
-    streams: Iterable[bytes], folder: str | Path, codec: int = CODECS[1], transposed: bool = False
-) -> Path:
-    """A file with a chunk for each piece."""
-    file = RiegeliFile()
-    for one in streams:
-        file.records([one], codec, transposed)
-    path = Path(folder, "host.xplane.riegeli")
-    path.write_bytes(file.closed())
-    return path
-
-
-def records_of(path: Path) -> list[bytes]:
-    """All records of a file."""
-    data = np.fromfile(path, np.uint8)
-
-    def read(position: int, size: int) -> np.ndarray:
-        return data[position : position + size]
-
-    found = []
-    for chunk in file_layout(read, len(data)).chunks:
-        values, ends = chunk_records(read, chunk, 2**31)
-        found += [values[a:b].tobytes() for a, b in zip([0, *ends[:-1]], ends, strict=True)]
-    return found
 
 
 def comparable(trace: Trace) -> dict[str, Any]:
@@ -152,24 +118,6 @@ def tables(trace: Trace) -> dict[str, Any]:
     return comparable(replace(trace, source=Silent()))  # type: ignore[arg-type]
 
 
-def spaces_of_one_thread(*timings: list[tuple[int, int, str]], line_names: Sequence[str] = ()) -> list[bytes]:
-    """Pieces with one line of (offset, duration, name); ids differ from piece to piece."""
-    made = []
-    for number, events in enumerate(timings):
-        space = xspace_class()()
-        plane = space.planes.add(id=3 + number, name=b"/host:CPU")
-        names = sorted({name for *_, name in events}, reverse=bool(number % 2))
-        for key, name in enumerate(names, 1):
-            plane.event_metadata.add(key=key, value={"name": name.encode()})
-        plane.stat_metadata.add(key=9 - number, value={"name": b"step_num"})
-        line = plane.lines.add(id=7, name=(line_names or ["python"] * 9)[number].encode(), timestamp_ns=100)
-        for offset, duration, name in events:
-            event = line.events.add(metadata_id=names.index(name) + 1, offset_ps=offset, duration_ps=duration)
-            event.stats.add(metadata_id=9 - number, int64_value=offset)
-        made.append(space.SerializeToString())
-    return made
-
-
 def test_a_line_whose_pieces_overlap_is_sorted(tmp_path: Path) -> None:
     streams = spaces_of_one_thread(
         [(0, 900, "a"), (100, 50, "b")], [(50, 700, "c"), (100, 60, "b")], [(100, 60, "d"), (2000, 1, "a")]
@@ -208,166 +156,6 @@ def test_the_whole_begins_with_its_first_event(tmp_path: Path) -> None:
     assert trace.info.start_ns == 103
     assert trace.events["start_ps"].tolist() == [500, 5_000_000 - 3_000, 9_000_000_000 - 3_000]
     assert trace.duration_ps == 9_000_000_000 - 3_000 + 1
-
-
-def notices(path: Path) -> list[str]:
-    return [notice.message for notice in trace_notices(open_trace(str(path)))]
-
-
-def stream(*records: bytes) -> RiegeliFile:
-    file = RiegeliFile()
-    for record in records:
-        file.records([record])
-    return file
-
-
-THREE = spaces_of_one_thread([(0, 10, "a")], [(20, 10, "b"), (30, 1, "b")], [(50, 10, "c")])
-
-
-def test_a_file_without_its_end_says_how_much_was_read(tmp_path: Path) -> None:
-    file, path = stream(*THREE), tmp_path / "host.xplane.riegeli"
-    last = file.begins[3]
-    path.write_bytes(bytes(file.out[: last + 60]))
-    trace = open_trace(str(path))
-    assert (trace.n_events, trace.info.n_damaged) == (3, 1)
-    share = format_fraction(last / (last + 60))
-    text = (
-        "host: the end is missing: the file is cut off within a piece, of which it has 60 B; 2 whole pieces "
-        f"before it, {share} of the file, were read. Numbers may be too low."
-    )
-    assert notices(path) == [text]
-    empty = stream(THREE[0], b"", THREE[1], b"", THREE[2])  # a record without bytes is no piece
-    path.write_bytes(bytes(empty.out[: empty.begins[5] + 60]))
-    assert "2 whole pieces before it" in notices(path)[0]
-    path.write_bytes(bytes(file.out[: file.begins[2] + 9]))
-    assert "1 whole piece before it" in notices(path)[0]
-    path.write_bytes(file.closed())
-    assert notices(path) == []
-
-
-def test_a_file_that_was_not_closed_says_so(tmp_path: Path) -> None:
-    """All chunks are whole, but the padding that ends every finished file is not there."""
-    path = tmp_path / "host.xplane.riegeli"
-    path.write_bytes(bytes(stream(*THREE).out))
-    trace = open_trace(str(path))
-    assert trace.n_events == 4
-    assert trace.info.n_damaged == 0
-    assert [note for note in trace.info.notes if "was not closed" in note]
-
-
-def test_a_damaged_piece_is_left_out_and_told(tmp_path: Path) -> None:
-    file, path = stream(*THREE), tmp_path / "host.xplane.riegeli"
-    data = bytearray(file.closed())
-    data[file.begins[2] + 50] ^= 0x55
-    path.write_bytes(data)
-    trace = open_trace(str(path))
-    assert trace.n_events == 2
-    assert [trace.strings.get(i) for i in trace.metadata["name"].tolist()] == ["a", "c", "(unknown event)"]
-    assert "is damaged and left out: its bytes are not those that were written" in notices(path)[0]
-    data[file.begins[2] + 50] ^= 0x55
-    data[file.begins[2] + 3] ^= 0x55  # the header: whatever follows in the same block is lost, too
-    path.write_bytes(data)
-    assert open_trace(str(path)).n_events == 1
-    assert "of the file are left out: the headers there are damaged" in notices(path)[0]
-
-
-def test_a_piece_that_is_no_whole_space_is_left_out(tmp_path: Path) -> None:
-    path = tmp_path / "host.xplane.riegeli"
-    path.write_bytes(stream(THREE[0], THREE[1][:-5], b"hello", THREE[2]).closed())
-    trace = open_trace(str(path))
-    assert trace.n_events == 2
-    assert trace.info.n_damaged == 2
-    assert "2 damaged parts were skipped (first: a piece of" in notices(path)[0]
-
-
-def test_pieces_that_are_stored_in_an_unknown_way_are_counted(tmp_path: Path) -> None:
-    """Two of them among three that are read; what is wrong with the first one is said."""
-    path = tmp_path / "host.xplane.riegeli"
-    file = stream(THREE[0]).chunk("y", b"later kind", 2, 9).chunk("y", b"later kind", 1, 4)
-    path.write_bytes(file.records([THREE[1]]).records([THREE[2]]).closed())
-    trace = open_trace(str(path))
-    assert (trace.n_events, trace.info.n_damaged) == (4, 2)
-    assert trace.info.damage == "a piece is stored in a way that this version cannot read"
-
-
-def test_stretches_that_are_lost_are_counted(tmp_path: Path) -> None:
-    """Each damaged header costs one stretch; the sum of their bytes is said."""
-    big = spaces_of_one_thread([(i, 1, f"name {i}") for i in range(4000)])[0]
-    file, path = RiegeliFile(), tmp_path / "host.xplane.riegeli"
-    for record in (THREE[0], big, THREE[1], big, THREE[2]):
-        file.records([record], CODECS[0])
-    data = bytearray(file.closed())
-    for number in (2, 4):
-        data[file.begins[number] + 3] ^= 0x55
-    path.write_bytes(data)
-    trace = open_trace(str(path))
-    lost = file_layout(lambda a, n: np.frombuffer(bytes(data), np.uint8)[a : a + n], len(data))
-    assert (lost.n_lost, trace.info.n_damaged) == (2, 2)
-    assert trace.info.damage.startswith(
-        f"{format_bytes(lost.lost_bytes)} of the file are left out: the headers"
-    )
-
-
-def test_records_that_are_no_profiles(tmp_path: Path) -> None:
-    path = tmp_path / "host.xplane.riegeli"
-    path.write_bytes(stream(b"hello", b"\x08\x01").closed())
-    with pytest.raises(NotATrace, match="a Riegeli file, but its records are not profiles"):
-        open_trace(str(path))
-    path.write_bytes(stream(b"hello", THREE[0][:-5]).closed())
-    with pytest.raises(TraceFormatError, match=r"has no piece that can be read: a piece of 5 B is left out"):
-        open_trace(str(path))
-
-
-def test_a_file_without_pieces_has_no_events(tmp_path: Path) -> None:
-    path = tmp_path / "host.xplane.riegeli"
-    path.write_bytes(stream().closed())
-    trace = open_trace(str(path))
-    assert (trace.n_events, len(trace.planes), trace.info.n_damaged) == (0, 0, 0)
-    path.write_bytes(b"")
-    with pytest.raises(TraceFormatError, match="is empty"):
-        open_trace(str(path))
-
-
-def test_a_file_whose_first_headers_are_damaged_is_known_by_its_name(tmp_path: Path) -> None:
-    data = bytearray(RiegeliFile().chunk("p", bytes(BLOCK - 64 - 40), 0, 0).records([THREE[0]]).closed())
-    data[:64] = bytes(64)
-    for name, kind in (("host.xplane.riegeli", None), ("host.xplane.pb", NotATrace)):
-        path = tmp_path / name
-        path.write_bytes(data)
-        if kind:
-            with pytest.raises(kind):
-                open_trace(str(path))
-        else:
-            assert open_trace(str(path)).n_events == 1
-
-
-def test_the_content_decides_not_the_name(tmp_path: Path) -> None:
-    path = tmp_path / "host.xplane.riegeli"
-    path.write_bytes(THREE[1])
-    assert open_trace(str(path)).n_events == 2
-    path = tmp_path / "host.xplane.pb"
-    path.write_bytes(stream(*THREE).closed())
-    assert open_trace(str(path)).n_events == 4
-    path.write_bytes(gzip.compress(stream(*THREE).closed()))
-    with pytest.raises(NotATrace, match="gzipped stream of profile pieces"):
-        open_trace(str(path))
-
-
-@pytest.mark.parametrize(
-    ("codec", "module", "name", "package"),
-    [(98, "brotli", "Brotli", "brotli"), (122, "cramjam", "Zstandard", "tb-tpuprof[riegeli]")],
-)
-def test_a_missing_codec_names_the_file_and_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, codec: int, module: str, name: str, package: str
-) -> None:
-    path = written(THREE, tmp_path, codec)
-    monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(TraceFormatError) as caught:
-        open_trace(str(path))
-    assert caught.value.message == (
-        f"host.xplane.riegeli is compressed with {name}, for which a package is missing."
-    )
-    assert caught.value.remedy == f'Run: pip install "{package}"'
 
 
 @pytest.mark.skipif(not IS_COMPILED, reason="the plain decoder has no outlines")

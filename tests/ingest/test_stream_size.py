@@ -11,7 +11,7 @@ import pytest
 from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.native import IS_COMPILED
 from tests.ingest.riegeli_files import CODECS, RiegeliFile
-from tests.ingest.test_stream import SMALL, records_of
+from tests.ingest.stream_files import SMALL, records_of
 
 ROOT = Path(__file__).resolve().parents[2]
 MEASURED = """

@@ -1,4 +1,4 @@
-"""The history in PyTorch's snapshots: columns in the order of the file, whatever a file may contain."""
+"""The history in PyTorch's snapshots: columns in the order of the file, also from odd and damaged files."""
 
 from __future__ import annotations
 

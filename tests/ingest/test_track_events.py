@@ -5,7 +5,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,97 +12,22 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
 from tb_tpuprof.errors import NotATrace, TraceFormatError
 from tb_tpuprof.ingest.opening import open_trace
-from tb_tpuprof.trace.trace import Trace
-
-BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
-BOOTTIME, REALTIME, MONOTONIC = 6, 1, 3
-CLEARED, NEEDS_STATE = 1, 2
-US = 10**6  # ps
-
-
-class Writer:
-    """Writes packets of one or several sequences."""
-
-    def __init__(self) -> None:
-        self.trace = pb.Trace()
-
-    def packet(self, sequence: int = 1, **fields: Any) -> Any:
-        packet = self.trace.packet.add(trusted_packet_sequence_id=sequence, **fields)
-        return packet
-
-    def event(
-        self, time_ns: int, kind: int, name: str = "", track: int = 0, sequence: int = 1, **fields: Any
-    ) -> Any:
-        packet = self.packet(sequence, timestamp=time_ns)
-        packet.track_event.type = kind
-        if track:
-            packet.track_event.track_uuid = track
-        if name:
-            packet.track_event.name = name
-        for key, value in fields.items():
-            target = getattr(packet.track_event, key)
-            if isinstance(value, list):
-                target.extend(value)
-            else:
-                setattr(packet.track_event, key, value)
-        return packet.track_event
-
-    def slice(self, start_ns: int, end_ns: int, name: str, track: int, sequence: int = 1) -> Any:
-        first = self.event(start_ns, BEGIN, name, track, sequence)
-        self.event(end_ns, END, "", track, sequence)
-        return first
-
-    def thread(self, uuid: int, pid: int, tid: int, name: str) -> None:
-        descriptor = self.packet().track_descriptor
-        descriptor.uuid = uuid
-        descriptor.thread.pid, descriptor.thread.tid, descriptor.thread.thread_name = pid, tid, name
-
-    def process(self, uuid: int, pid: int, name: str) -> None:
-        descriptor = self.packet().track_descriptor
-        descriptor.uuid = uuid
-        descriptor.process.pid, descriptor.process.process_name = pid, name
-
-    def track(self, uuid: int, name: str = "", parent: int = 0) -> Any:
-        descriptor = self.packet().track_descriptor
-        descriptor.uuid, descriptor.name = uuid, name
-        if parent:
-            descriptor.parent_uuid = parent
-        return descriptor
-
-    def opened(self, folder: Path, name: str = "host.pftrace") -> Trace:
-        path = folder / name
-        path.write_bytes(self.trace.SerializeToString())
-        return open_trace(str(path))
-
-
-def rows(trace: Trace) -> list[tuple[str, str, str, int, int]]:
-    """(plane, line, name, start, duration) of all events, in ps."""
-    name_ids = trace.metadata["name"][trace.events["metadata"]]
-    lines = trace.event_line
-    planes = trace.lines["plane"][lines]
-    return [
-        (
-            trace.plane_names[plane],
-            trace.line_names[line],
-            trace.strings.get(int(name)),
-            int(start),
-            int(duration),
-        )
-        for plane, line, name, start, duration in zip(
-            planes.tolist(),
-            lines.tolist(),
-            name_ids.tolist(),
-            trace.events["start_ps"].tolist(),
-            trace.events["duration_ps"].tolist(),
-            strict=True,
-        )
-    ]
-
-
-def arguments(trace: Trace) -> dict[str, dict[str, object]]:
-    """The arguments of each event, by its name."""
-    names = [trace.strings.get(int(i)) for i in trace.metadata["name"][trace.events["metadata"]]]
-    return {name: dict(trace.source.event_stats(trace, i)) for i, name in enumerate(names)}
+from tests.ingest.track_events import (
+    BEGIN,
+    BOOTTIME,
+    CLEARED,
+    COUNTER,
+    END,
+    INSTANT,
+    MONOTONIC,
+    NEEDS_STATE,
+    REALTIME,
+    US,
+    Writer,
+    arguments,
+    rows,
+    samples,
+)
 
 
 @pytest.fixture
@@ -318,15 +242,7 @@ def test_counters(writer: Writer, tmp_path: Path) -> None:
         writer.event(1000 * i + 100, COUNTER, "", 1, counter_value=queue)
         writer.event(1000 * i + 200, COUNTER, "", 2, double_counter_value=load)
         writer.event(1000 * i + 300, COUNTER, "", 3, counter_value=read)
-    trace = writer.opened(tmp_path)
-    found = {}
-    for i, name in enumerate(trace.counters["name"].tolist()):
-        first, n = int(trace.counters["first_sample"][i]), int(trace.counters["n_samples"][i])
-        found[trace.strings.get(name)] = (
-            (trace.samples["time_ps"][first : first + n] // 1000).tolist(),
-            trace.samples["value"][first : first + n].tolist(),
-        )
-    assert found == {
+    assert samples(writer.opened(tmp_path)) == {
         "queue (count)": ([100, 1100, 2100], [3, -1, 8]),
         "load": ([200, 1200, 2200], [0.5, 0.25, 1.5]),
         "read (B)": ([300, 1300, 2300], [10 * 1024, 30 * 1024, 35 * 1024]),

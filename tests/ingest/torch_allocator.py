@@ -1,4 +1,4 @@
-"""A small caching allocator that records what PyTorch's does, and beside it what is true at each event.
+"""A small caching allocator that records what PyTorch's does, and the truth at each event.
 
 Not PyTorch's code: it knows the record's layout (torch/csrc/cuda/Module.cpp,
 c10/core/CachingDeviceAllocator.h) and the rules that matter for it. Sizes are rounded up to 512 bytes, blocks

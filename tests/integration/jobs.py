@@ -27,7 +27,9 @@ def _has(python: str, package: str) -> bool:
 
 
 def python_if_any(*packages: str) -> str:
-    """An interpreter that has the packages: TPUPROF_ML_PYTHON, the benchmark's own, or this one; empty where none has."""
+    """An interpreter that has the packages: TPUPROF_ML_PYTHON, the benchmark's own, or this one; empty where
+    none has.
+    """
     candidates = (
         os.environ.get("TPUPROF_ML_PYTHON", ""),
         str(ROOT / ".bench" / "ml" / "bin" / "python"),

@@ -89,7 +89,7 @@ class Baseline:
         Order: tests of the module's own files, of its users' files, then all others; within each, the fastest
         first. Then the other tests of its own files, which may read what an earlier test cached. For code
         that runs at import, the tests that belong to the module, and all that enter any of its functions.
-        Finally, all goldens of the files of which one enters it, whatever their time.
+        Finally, all goldens of the files of which one enters it, however long they take.
         """
         own_files, belonging = set(self.tree.own(module)), self.tree.of(module)
         place = (module, function)

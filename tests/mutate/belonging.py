@@ -1,5 +1,5 @@
-"""Which tests belong to a module: those that import it or are named after it, then those of the modules that import
-it. All other tests that enter a mutated function come last.
+"""Which tests belong to a module: those that import it or are named after it, then those of the modules that
+import it. All other tests that enter a mutated function come last.
 
 Goldens come last: they detect changes, not errors, so the report counts what only they detect. Browser tests
 and tests that run other programs are not used.
@@ -14,7 +14,7 @@ from pathlib import Path
 
 PACKAGE = "tb_tpuprof"
 PARTS = ("analysis", "tools", "serve")
-_COMPILED = f"{PACKAGE}/native/compiled/"  # other sources have no effect on what is compiled
+_COMPILED = f"{PACKAGE}/native/compiled/"  # other sources do not change the compiled modules
 GOLDENS = ("tests/test_golden.py", "tests/test_device_goldens.py", "tests/test_wide_goldens.py")
 _NOT_USED = (
     "tests/browser/", "tests/conformance/", "tests/integration/", "tests/mutate/",

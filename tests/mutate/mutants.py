@@ -1,7 +1,7 @@
 """Source of a module → its mutants, in a fixed order.
 
-Annotations, decorators, assertions, texts, and arguments that only guard against mistakes (`strict=True`) are not
-mutated.
+Annotations, decorators, assertions, texts, and arguments that only guard against mistakes (`strict=True`) are
+not mutated.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ _SIDES = {"left": "right", "right": "left"}
 
 @dataclass(frozen=True)
 class Mutant:
-    """A mutant. `number`: its index in the module; `nth`: its number among those of the function that read the same."""
+    """A mutant. `number`: its index in the module; `nth`: its number among those of the function that read
+    the same.
+    """
 
     number: int
     function: str

@@ -1,4 +1,6 @@
-"""What `make mutate` is made of: changes, their names, the choice of tests, and a run on a tree of its own."""
+"""What `make mutate` is made of: changes, their names, the choice of tests, and a run on a tree of
+its own.
+"""
 
 from __future__ import annotations
 
@@ -245,7 +247,8 @@ def test_a_run_tells_what_is_noticed_from_what_is_not(toy: Path, monkeypatch: py
     module = "tb_tpuprof/analysis/toy.py"
     tree = Belonging(toy)
     expected = {
-        "<module>: LIMIT = 3 → LIMIT = 4": KILLED,  # the module is written, and its tests run in a process of their own
+        # The module is written, and its tests run in a process of their own.
+        "<module>: LIMIT = 3 → LIMIT = 4": KILLED,
         "doubled: return x * 2 → return x / 2": KILLED,  # the function is held by a decorator
         "least: (value > 5 for value in values) → (value >= 5 for value in values)": SURVIVED,
         "count_down: n = n - 1 → n = n + 1": TIMEOUT,

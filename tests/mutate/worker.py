@@ -6,9 +6,9 @@ The first line lists test files. They are collected once, and each job runs in a
     {"path": ..., "source": ..., "tests": [...], ...}      → whether a test detects this source of a module
     {"tests": [...]}                                       → the same without a mutant
 
-A function is mutated in the fork by assigning other code to it. That has no effect on code that runs at import:
-for this the file is written and the tests run in a new process. This is a plain script that imports nothing from
-the tree.
+A function is mutated in the fork by assigning other code to it. That has no effect on code that runs at
+import: for this the file is written and the tests run in a new process. This is a plain script that imports
+nothing from the tree.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tb_tpuprof.native import IS_COMPILED
 from tb_tpuprof.native.plain import calling as plain_calling
 from tb_tpuprof.native.plain import intervals as plain_intervals
-from tests.native.test_twins import lines, same
+from tests.native.event_lines import lines, same
 
 pytestmark = pytest.mark.skipif(
     not IS_COMPILED, reason="the extension is not built: there is nothing to compare"

@@ -14,7 +14,7 @@ from tb_tpuprof.native.plain import numbering as plain_numbering
 from tb_tpuprof.native.plain import pairing as plain_pairing
 from tb_tpuprof.native.plain import selection as plain_selection
 from tb_tpuprof.native.plain import tallies as plain_tallies
-from tests.native.test_twins import same
+from tests.native.event_lines import same
 
 pytestmark = pytest.mark.skipif(
     not IS_COMPILED, reason="the extension is not built: there is nothing to compare"

@@ -1,4 +1,6 @@
-"""A flame graph in the plainest way: every event looked at in every unit of time, paths as tuples of names."""
+"""A flame graph in the plainest way: every event looked at in every unit of time, paths as tuples
+of names.
+"""
 
 from __future__ import annotations
 

@@ -55,8 +55,8 @@ def reached(start: Iterable[int], caused: Sequence[Sequence[int]]) -> set[int]:
 
 
 def plain_groups(trace: Trace) -> PlainGroups:
-    """Roots of a higher level claim events first, then earlier roots. A root that is claimed, or that another root of
-    its level leads to, makes no group.
+    """Roots of a higher level claim events first, then earlier roots. A root that is claimed, or that another
+    root of its level leads to, makes no group.
     """
     events = events_of(trace)
     caused = effects(trace, events)

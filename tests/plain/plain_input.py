@@ -1,4 +1,6 @@
-"""What steps wait for, as the documentation of the input pipeline page defines it, in plain loops over drawn hosts."""
+"""What steps wait for, as the documentation of the input pipeline page defines it, in plain loops over drawn
+hosts.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,8 @@ HOST_CATEGORIES = ("enqueuing", "preprocessing", "advanced_reads", "demanded_rea
 
 @dataclass
 class PlainHost:
-    """By step: `duration`, `parts` of a TensorCore (means over cores), `sparse` of a SparseCore, and `moved`, idle time that
-    counts as waiting. `shares`: the share that waits for input, by core and step.
+    """By step: `duration`, `parts` of a TensorCore (means over cores), `sparse` of a SparseCore, and `moved`,
+    idle time that counts as waiting. `shares`: the share that waits for input, by core and step.
     """
 
     duration: list[int]
@@ -73,7 +75,8 @@ def _step(host: DrawnHost, step: int, duration: int, has_infeed: bool) -> tuple[
     idle = duration - infeed - collective - d2d - output - received - compute
     moved = 0
     if has_infeed:
-        # Other cores wait for the one that waits longest: taken from idle time, then collectives, then compute.
+        # Other cores wait for the one that waits longest: taken from idle time, then collectives, then
+        # compute.
         more = max(_time(core, step, ("infeed",)) for core in host.cores) - infeed
         taken = min(more, idle)
         idle, more = idle - taken, more - taken
@@ -112,8 +115,8 @@ def _union(spans: Sequence[tuple[int, ...]]) -> int:
 
 
 def _waited_in_collectives(host: DrawnHost, step: int) -> int:
-    """Time of collectives beyond that of the fastest core, the mean over cores. Collectives of several cores match by id, or
-    by name and occurrence.
+    """Time of collectives beyond that of the fastest core, the mean over cores. Collectives of several cores
+    match by id, or by name and occurrence.
     """
     runs: dict[tuple[object, ...], list[int]] = {}
     for core in host.cores:
@@ -139,7 +142,9 @@ def _share(core: DrawnCore, step: int, host: PlainHost, klass: int) -> float:
 
 
 def _sparse(host: DrawnHost, step: int, duration: int) -> dict[str, int]:
-    """Means over SparseCores. Events without a step belong to the TensorCores' step that contains their middle."""
+    """Means over SparseCores. Events without a step belong to the TensorCores' step that contains their
+    middle.
+    """
     begin = min(core.steps[step][0] for core in host.cores)
     sums = {"infeed": 0, "outfeed": 0, "": 0}
     for core in host.sparse:
@@ -202,7 +207,9 @@ def host_times(hosts: Sequence[DrawnHost]) -> tuple[dict[str, int], float]:
 
 
 def shown_times(total: dict[str, int], ratio: float) -> list[float]:
-    """If the host enqueues for a share r of its time, E in total, the rest takes E (1 - r) / r; else raw times."""
+    """If the host enqueues for a share r of its time, E in total, the rest takes E (1 - r) / r; else raw
+    times.
+    """
     enqueued = total["enqueuing"]
     rest = [total[name] for name in HOST_CATEGORIES[1:]]
     if not ratio or not enqueued:

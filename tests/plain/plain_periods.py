@@ -16,7 +16,9 @@ Called = dict[str, list[int]]  # calls of each program in each step
 
 @dataclass
 class PlainSpikes:
-    """The steps, their distance, the function that explains them, and whether they are far above all others."""
+    """The steps, their distance, the function that explains them, and whether they are far above
+    all others.
+    """
 
     steps: list[int]
     every: int
@@ -123,7 +125,9 @@ def spikes(time: list[int], usual: float) -> PlainSpikes | None:
 
 
 def far_above(time: list[int], usual: float) -> PlainSpikes | None:
-    """Three or more steps at even distances, each three times as far above the usual time as any other step."""
+    """Three or more steps at even distances, each three times as far above the usual time as any
+    other step.
+    """
     middle = lower_median(time)
     above = [one - middle for one in time]
     for n_high in range(3, len(time) // 3 + 1):
@@ -138,7 +142,9 @@ def far_above(time: list[int], usual: float) -> PlainSpikes | None:
 
 
 def is_longer(time: list[int], steps: list[int], usual: float) -> bool:
-    """Whether four fifths of the steps exceed the upper quartile of the others, and the median by 5% of a step."""
+    """Whether four fifths of the steps exceed the upper quartile of the others, and the median by 5% of a
+    step.
+    """
     rest = others(time, steps)
     n_above = sum(time[step] > upper_quartile(rest) for step in steps)
     return n_above / len(steps) >= 0.8 and excess_of(time, steps) > 0.05 * usual

@@ -1,4 +1,5 @@
-"""A tf.data pipeline as threads that wait for one another, following TensorFlow's kernels, on a discrete-event clock.
+"""A tf.data pipeline as threads that wait for one another, following TensorFlow's kernels, on a
+discrete-event clock.
 
 The model computes when each element is handed over. Here threads run: they sleep for their work and wait for
 conditions as the kernels' threads do (`prefetch_dataset_op`, `parallel_map_dataset_op`,
@@ -143,7 +144,9 @@ class Result:
 
 
 class ParallelMap(Stage):
-    """A thread fetches inputs and starts functions: at most n in progress, and n results that were not taken."""
+    """A thread fetches inputs and starts functions: at most n in progress, and n results that were
+    not taken.
+    """
 
     def begin(self) -> None:
         self.changed = Condition(self.clock)
@@ -198,8 +201,8 @@ class Batch:
 
 
 class MapAndBatch(Stage):
-    """A thread fetches inputs and starts functions, at most n at a time. It works ahead by one batch more than n functions
-    fill: the kernel adds one when a caller waits.
+    """A thread fetches inputs and starts functions, at most n at a time. It works ahead by one batch more
+    than n functions fill: the kernel adds one when a caller waits.
     """
 
     def begin(self) -> None:
@@ -315,8 +318,8 @@ def run(parts: tuple[Part, ...], consumer_ps: list[float], pool: int, n_calls: i
 
 
 def means(parts: tuple[Part, ...], consumer_ps: list[float], pool: int) -> tuple[float, float]:
-    """Mean period and mean wait of a call once buffers have settled: over the last three quarters of 24 to 240 calls, fewer
-    if a call takes many elements.
+    """Mean period and mean wait of a call once buffers have settled: over the last three quarters of 24 to
+    240 calls, fewer if a call takes many elements.
     """
     n = int(min(240, max(24, 6000 / (sum(per_call(parts)) + 1))))
     first = n // 4

@@ -1,4 +1,5 @@
-"""A pod of several hosts, as the documentation of the pod viewer defines it, in plain loops over cores and steps.
+"""A pod of several hosts, as the documentation of the pod viewer defines it, in plain loops over cores and
+steps.
 
 Groups that neither HLO nor file states come from `groups_by_ends`, which has its own tests.
 """
@@ -79,7 +80,9 @@ class PlainPod:
         return [sum(column) / len(values) for column in zip(*values, strict=True)] if values else []
 
     def _ops(self) -> dict[str, TransferOp]:
-        """Operations by name: the first host's, or the first with HLO; for PyTorch, the union of what hosts state."""
+        """Operations by name: the first host's, or the first with HLO; for PyTorch, the union of what hosts
+        state.
+        """
         by_name: dict[str, TransferOp] = {}
         for part, _ in self.hosts:
             for op in part.transfers.ops:
@@ -119,7 +122,9 @@ class PlainPod:
         return 0.0
 
     def _tell_waiting(self) -> None:
-        """For each collective, group and step, the shortest participant's time is transfer, the rest is waiting."""
+        """For each collective, group and step, the shortest participant's time is transfer, the rest is
+        waiting.
+        """
         waited: dict[Place, float] = dict.fromkeys(self.part_ps, 0.0)
         total_ps: dict[Place, float] = dict.fromkeys(self.part_ps, 0.0)
         by_grouping: dict[tuple[int, ...], dict[Place, float]] = {}
@@ -225,7 +230,9 @@ class PlainPod:
         )
 
     def _add_late_idle(self, group_of: tuple[int, ...], waits: dict[Place, float]) -> None:
-        """How much later than the first core of its group (the one that waited longest) a core came, minus its extra work."""
+        """How much later than the first core of its group (the one that waited longest) a core came, minus
+        its extra work.
+        """
         for core, step in self.part_ps:
             mates = [i for i, group in enumerate(group_of) if group == group_of[core]]
             longest = max(waits[i, step] for i in mates)
@@ -251,7 +258,9 @@ class PlainPod:
         self.collectives = sorted(rows.values(), key=lambda row: -(row.transfer_ps + row.wait_ps))
 
     def channels(self) -> tuple[list[tuple[object, ...]], int]:
-        """Links (from, to, operations, bytes, latency, delay, occurrences per step), busiest first; and the number that lead out."""
+        """Links (from, to, operations, bytes, latency, delay, occurrences per step), busiest first; and the
+        number that lead out.
+        """
         links: list[tuple[object, ...]] = []
         n_out = 0
         row_of = {device: row for row, device in enumerate(self.device_of)}

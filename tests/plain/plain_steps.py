@@ -25,7 +25,9 @@ class PlainSteps:
 
 
 def plain_steps(parts: Sequence[Steps], start_ns: Sequence[int]) -> PlainSteps:
-    """Common steps of the hosts with steps; if some of them are of accelerators, the other hosts are ignored."""
+    """Common steps of the hosts with steps; if some of them are of accelerators, the other hosts
+    are ignored.
+    """
     hosts = [i for i, part in enumerate(parts) if len(part)]
     n_without = len(parts) - len(hosts)
     with_devices = [i for i in hosts if parts[i].source == "device" or parts[i].is_on_devices]
@@ -90,7 +92,9 @@ def _shortest(hosts: list[int], times: dict[int, list[tuple[int, int]]]) -> int:
 
 
 def _shift(lead: list[tuple[int, int]], other: list[tuple[int, int]]) -> int:
-    """The first of 0, 1, 2 … -1, -2 … with the longest overlap of steps i of the leader and i + shift of the other."""
+    """The first of 0, 1, 2 … -1, -2 … with the longest overlap of steps i of the leader and i + shift of the
+    other.
+    """
     best, longest = 0, -1
     for shift in [*range(len(other)), *(-k for k in range(1, len(lead)))]:
         overlap = 0

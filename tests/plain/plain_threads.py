@@ -1,5 +1,5 @@
-"""Evidence of a trace, found with loops over its events: enclosing events come from a search for the shortest one
-around each.
+"""Evidence of a trace, found with loops over its events: enclosing events come from a search for the shortest
+one around each.
 """
 
 from __future__ import annotations
@@ -95,7 +95,9 @@ def calls(events: Sequence[Event], steps: Sequence[Span]) -> dict[tuple[str, str
 
 
 def compiled(event: Event) -> str:
-    """What a compilation compiles: the program around it; what encloses a graph's building; else the compiler."""
+    """What a compilation compiles: the program around it; what encloses a graph's building; else the
+    compiler.
+    """
     for one in (event, *event.around()):
         kind, called = label(one.name)
         if kind == "program":
@@ -118,8 +120,8 @@ def pool(events: Sequence[Event], lines: Sequence[str], steps: Sequence[Span]) -
 
 
 def tasks(events: Sequence[Event]) -> list[Span]:
-    """Tasks of a thread: from a start mark to the last stop mark before the next start, else to that start, else to
-    the end of the thread's last event.
+    """Tasks of a thread: from a start mark to the last stop mark before the next start, else to that start,
+    else to the end of the thread's last event.
     """
     starts = [i for i, one in enumerate(events) if one.name.endswith("StartRegion")]
     result = []
@@ -137,8 +139,8 @@ def tasks(events: Sequence[Event]) -> list[Span]:
 def rare_functions(
     events: Sequence[Event], users: Sequence[str], common: str, steps: Sequence[Span]
 ) -> list[tuple[str, list[int]]]:
-    """The user's functions of the steps' thread that two steps to half of them call, longest first. `common`: a
-    function that is the user's where the user calls it.
+    """The user's functions of the steps' thread that two steps to half of them call, longest first. `common`:
+    a function that is the user's where the user calls it.
     """
     times: dict[str, list[int]] = {}
     total: dict[str, int] = {}

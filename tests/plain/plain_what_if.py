@@ -1,4 +1,6 @@
-"""The gain of a change to a pipeline, as the documentation defines it: a tree of stages is changed and run as threads."""
+"""The gain of a change to a pipeline, as the documentation defines it: a tree of stages is changed and run as
+threads.
+"""
 
 from __future__ import annotations
 
@@ -49,8 +51,8 @@ def estimates(model: Model) -> list[PlainEstimate] | str:
 
 
 def changes(model: Model) -> list[str]:
-    """More lanes for a function that has fewer than the pool has threads, a prefetch at the end if there is none, a cache, and
-    removal of a function.
+    """More lanes for a function that has fewer than the pool has threads, a prefetch at the end if there is
+    none, a cache, and removal of a function.
     """
     part = model.parts[model.bottleneck]
     is_function = part.name.startswith(("Map", "ParallelMap", "MapAndBatch"))
@@ -88,8 +90,8 @@ def _estimate(model: Model, explained: float, kind: str) -> PlainEstimate:
 
 
 def _shifts(model: Model) -> list[Model]:
-    """As measured, and with the times of bottleneck and consumer two standard errors shorter and longer. The shorter consumer
-    is shorter by at most 1 ms or half its time, whichever is less.
+    """As measured, and with the times of bottleneck and consumer two standard errors shorter and longer. The
+    shorter consumer is shorter by at most 1 ms or half its time, whichever is less.
     """
     result = [model]
     consumer = sum(model.consumer_ps.tolist()) / len(model.consumer_ps)

@@ -1,5 +1,5 @@
-"""Random hosts of one job, which differ in their number of steps, when steps begin, how long they last, and their
-clocks.
+"""Random hosts of one job, which differ in their number of steps, when steps begin, how long they last, and
+their clocks.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Job:
 
 
 def random_job(rng: random.Random, with_strays: bool = True) -> Job:
-    """Three to six hosts in lockstep, each with some of the steps and its own small delays. `with_strays`: some hosts
-    have no steps, no devices, or were captured at another time.
+    """Three to six hosts in lockstep, each with some of the steps and its own small delays. `with_strays`:
+    some hosts have no steps, no devices, or were captured at another time.
 
     Times are multiples of half a unit, so that equal overlaps occur.
     """

@@ -67,7 +67,9 @@ class DrawnCore:
 
 @dataclass
 class DrawnHost:
-    """`waits`: (step, start, end) of waiting for input; `threads`: (name, start, duration) of each thread's events."""
+    """`waits`: (step, start, end) of waiting for input; `threads`: (name, start, duration) of each thread's
+    events.
+    """
 
     name: str
     start_ns: int

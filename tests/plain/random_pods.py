@@ -1,4 +1,6 @@
-"""Random pods: three to six unlike hosts with one to three cores each, which differ in operations, parts and ids."""
+"""Random pods: three to six unlike hosts with one to three cores each, which differ in operations, parts and
+ids.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Random traces of a loop: annotated steps on one thread, with nested frames and calls in them, and other threads of
-Python and of a pool.
+"""Random traces of a loop: annotated steps on one thread, with nested frames and calls in them, and other
+threads of Python and of a pool.
 """
 
 from __future__ import annotations

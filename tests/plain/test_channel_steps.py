@@ -13,10 +13,10 @@ from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.pod_viewer.view import TOOL
+from tests.payload_columns import table
 from tests.pod_drawing import N_STEPS, drawn_pod
 from tests.synthetic import write_run
 from tests.tools.test_pod_exchange import BLOCK_BYTES, permutes
-from tests.tools.test_pod_viewer import table
 
 US = 1_000_000
 STEP_PS = 1000 * US

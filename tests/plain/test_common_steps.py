@@ -43,7 +43,9 @@ def test_the_steps_of_random_hosts_are_those_of_plain_loops(seed: int) -> None:
 
 
 def test_random_jobs_are_unlike() -> None:
-    """The sample covers hosts without steps, with other clocks, without devices, and shifted against one another."""
+    """The sample covers hosts without steps, with other clocks, without devices, and shifted against one
+    another.
+    """
     rng = random.Random("steps 0")
     jobs = [random_job(rng) for _ in range(N_JOBS)]
     plain = [plain_steps(job.parts, job.start_ns) for job in jobs]

@@ -1,4 +1,6 @@
-"""What the contexts around each context decide, on random trees, compared with loops up the tree; and distinct rows."""
+"""What the contexts around each context decide, on random trees, compared with loops up the tree; and
+distinct rows.
+"""
 
 from __future__ import annotations
 

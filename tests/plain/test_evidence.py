@@ -102,7 +102,9 @@ def _name(trace: Trace, event: int) -> str:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_compilation_before_the_steps(seed: int) -> None:
-    """It counts if it takes twice as long as the median step; else a long first step does, with the compilation."""
+    """It counts if it takes twice as long as the median step; else a long first step does, with the
+    compilation.
+    """
     for trace, events, spans in loops(seed):
         first = steps(trace).first
         begin = first.start_ps if first else min(start for start, _ in spans)

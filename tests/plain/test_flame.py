@@ -135,7 +135,9 @@ def whole(nodes: list[Node]) -> dict[Path, tuple[int, int]]:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_whole_trees_of_callers_and_callees(seed: int) -> None:
-    """Summed over all call paths of a function, outermost calls only; its time in each window; its longest calls."""
+    """Summed over all call paths of a function, outermost calls only; its time in each window; its longest
+    calls.
+    """
     rng = random.Random(2000 + seed)
     lines = [ordered(random_line(rng, 0, 60)) for _ in range(3)]
     trace, one = trace_of(lines), random_windows(rng)

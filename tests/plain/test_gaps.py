@@ -42,7 +42,9 @@ class Steps:
 
 @dataclass(frozen=True)
 class Piece:
-    """A stretch of a step. `first`, `last`: its events, as places of NAMES; `is_own`: of the steps' thread."""
+    """A stretch of a step. `first`, `last`: its events, as places of NAMES; `is_own`: of the steps'
+    thread.
+    """
 
     step: int
     start: int

@@ -16,7 +16,9 @@ KINDS = ("all-reduce", "all-gather", "collective")
 
 
 def random_gpus(rng: random.Random) -> list[DrawnPlane]:
-    """Steps of one thread that launch kernels of one to three GPUs, together or in turns; some are collectives."""
+    """Steps of one thread that launch kernels of one to three GPUs, together or in turns; some are
+    collectives.
+    """
     n_gpus, in_turns = rng.randint(1, 3), rng.random() < 0.7
     sizes = [rng.choice((1, 6, 12)) for _ in range(n_gpus)]
     main: list[DrawnEvent] = []

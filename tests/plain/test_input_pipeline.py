@@ -1,4 +1,6 @@
-"""The input pipeline of random TPU hosts compared with plain loops: steps, cores, SparseCores, threads, several hosts."""
+"""The input pipeline of random TPU hosts compared with plain loops: steps, cores, SparseCores, threads,
+several hosts.
+"""
 
 from __future__ import annotations
 
@@ -121,7 +123,9 @@ def test_times_of_the_hosts_threads_are_those_of_plain_loops(seed: int) -> None:
 
 
 def test_random_hosts_are_unlike() -> None:
-    """The sample covers unlike cores, waiting in collectives, runs with and without infeed, and SparseCores."""
+    """The sample covers unlike cores, waiting in collectives, runs with and without infeed, and
+    SparseCores.
+    """
     every = [plain_host(host) for seed in range(4) for hosts, _ in jobs(seed) for host in hosts]
     assert sum(any(one.parts["collective_sync"]) for one in every) > 20
     assert sum(any(one.moved) for one in every) > 20

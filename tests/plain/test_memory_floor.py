@@ -58,7 +58,9 @@ def events_of(history: History, memory: str) -> list[DrawnEvent]:
 
 
 def plain_floor(history: History, begin: int, end: int) -> int:
-    """Least in use from `begin` to `end`, with the level at its beginning; before all events, the first level."""
+    """Least in use from `begin` to `end`, with the level at its beginning; before all events, the first
+    level.
+    """
     earlier = [used for time, used, *_ in history if time <= begin]
     inside = [used for time, used, *_ in history if begin <= time < end]
     level = earlier[-1] if earlier else history[0][1]

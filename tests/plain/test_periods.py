@@ -22,7 +22,9 @@ CAUSES = (Cause.COMPUTE, Cause.PYTHON, Cause.DISPATCH, Cause.UNRECORDED)
 
 
 def pattern(rng: random.Random, n: int) -> list[int]:
-    """Times of steps: some usual length, noise, and something in every few steps, sometimes not in all of them."""
+    """Times of steps: some usual length, noise, and something in every few steps, sometimes not in all of
+    them.
+    """
     usual = rng.choice((0, 0, 1, 2, 3, 20, 40))
     noise = rng.choice((0, 0, 1, 2, 5))
     time = [max(0, usual + rng.randint(-noise, noise)) for _ in range(n)]
@@ -48,7 +50,9 @@ def counts(rng: random.Random, n: int) -> list[int]:
 
 
 def drawn(rng: random.Random) -> tuple[list[PlainPart], Called, list[int], list[Function]]:
-    """Parts of the steps, calls, durations and functions. Some patterns are shared, so that they explain others."""
+    """Parts of the steps, calls, durations and functions. Some patterns are shared, so that they explain
+    others.
+    """
     n = rng.choice((7, 8, 9, 10, 12, 12, 15, 18, 24))
     shared = [pattern(rng, n) for _ in range(2)]
     parts: list[PlainPart] = []

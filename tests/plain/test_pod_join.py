@@ -1,4 +1,6 @@
-"""The pod of random hosts compared with plain loops: parts, waiting, collectives, links, own time, the job's step."""
+"""The pod of random hosts compared with plain loops: parts, waiting, collectives, links, own time, the job's
+step.
+"""
 
 from __future__ import annotations
 

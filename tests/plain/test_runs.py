@@ -1,4 +1,6 @@
-"""Runs of programs on random threads: when each call's run ends, and which events a call ran, compared with loops."""
+"""Runs of programs on random threads: when each call's run ends, and which events a call ran, compared with
+loops.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,8 @@ def numbers(trace: Trace, key: str) -> dict[int, int]:
 
 
 def random_runs(rng: random.Random) -> Trace:
-    """Calls on one thread and operations of several runs on two others, nested and in any order; some calls or
-    operations lie outside of the capture, some calls name their run.
+    """Calls on one thread and operations of several runs on two others, nested and in any order; some calls
+    or operations lie outside of the capture, some calls name their run.
     """
     n_calls, n_runs = rng.randint(0, 4), rng.randint(0, 4)
     names_run = rng.random() < 0.2
@@ -57,7 +59,9 @@ def random_runs(rng: random.Random) -> Trace:
 
 
 def plain_ends(events: list[Event], run_of: dict[int, int]) -> list[tuple[int, int]]:
-    """(call, end of its run): runs in the order of their starts; the last ones if there are more than calls."""
+    """(call, end of its run): runs in the order of their starts; the last ones if there are more
+    than calls.
+    """
     calls = sorted(
         (row for row, one in enumerate(events) if one.name == CALL), key=lambda row: events[row].start
     )
@@ -73,7 +77,9 @@ def plain_ends(events: list[Event], run_of: dict[int, int]) -> list[tuple[int, i
 
 
 def plain_ties(events: list[Event], run_of: dict[int, int], ops: set[int]) -> set[tuple[int, int]]:
-    """(call, event) of each run: from its first outermost event, unless that is an operation, to the others."""
+    """(call, event) of each run: from its first outermost event, unless that is an operation, to
+    the others.
+    """
     row_of = {id(one): row for row, one in enumerate(events)}
     result = set()
     for run in set(run_of.values()):
@@ -107,7 +113,9 @@ def test_runs_of_calls(seed: int) -> None:
 
 
 def test_work_is_handed_over_when_its_region_was_recorded() -> None:
-    """Three regions: one that a record on the main thread scheduled, one whose record is missing, and none."""
+    """Three regions: one that a record on the main thread scheduled, one whose record is missing,
+    and none.
+    """
     text = """
         main  [ThreadpoolListener::Record]
         pool                                 [ThreadpoolListener::StartRegion]

@@ -18,8 +18,8 @@ Event = tuple[int, int, int, int]  # group, start, end, class
 
 
 def random_parts(rng: random.Random) -> tuple[list[tuple[int, int, int]], list[Event]]:
-    """Markers (group, start, end) of three to nine groups, some with several markers, and events of these groups and of
-    groups without a marker.
+    """Markers (group, start, end) of three to nine groups, some with several markers, and events of these
+    groups and of groups without a marker.
     """
     numbers = rng.sample(range(1, 30), rng.randint(3, 9))
     markers = []
@@ -46,7 +46,9 @@ def parts_of(markers: list[tuple[int, int, int]], events: list[Event]) -> StepPa
 def plain(
     markers: list[tuple[int, int, int]], events: list[Event]
 ) -> tuple[list[tuple[int, int, int, list[int]]], int]:
-    """Steps (group, start, length, time by class) in order of their group, and the number of groups left out."""
+    """Steps (group, start, length, time by class) in order of their group, and the number of groups
+    left out.
+    """
     longest: dict[int, tuple[int, int]] = {}
     for group, start, end in markers:
         if group not in longest or end - start > longest[group][1] - longest[group][0]:

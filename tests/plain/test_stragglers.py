@@ -1,4 +1,6 @@
-"""Stragglers of random pods compared with plain loops: medians, onset, evidence, causes and gain; and whom they name."""
+"""Stragglers of random pods compared with plain loops: medians, onset, evidence, causes and gain; and whom
+they name.
+"""
 
 from __future__ import annotations
 
@@ -115,7 +117,9 @@ def test_causes_are_excesses_over_the_other_units_medians(seed: int) -> None:
 
 
 def plain_gain(own_ps: Times, unit_of: list[int], slow: tuple[int, int], is_synchronous: bool) -> float:
-    """The drop of the job's step if all rows of a unit became faster by what their mean exceeds the others' median."""
+    """The drop of the job's step if all rows of a unit became faster by what their mean exceeds the others'
+    median.
+    """
     unit, since = slow
     steps = range(since, len(own_ps[0]))
     means = [
@@ -162,8 +166,8 @@ def test_the_gain_is_that_of_plain_loops(is_synchronous: bool) -> None:
 
 
 def pod_of(n_cores: list[int], slow_cores: set[int], n_steps: int = 8) -> Pod:
-    """Hosts with the given numbers of cores, which compute for 100 µs and 0.1 µs more per core (slow cores 50%
-    longer) and wait for the slowest.
+    """Hosts with the given numbers of cores, which compute for 100 µs and 0.1 µs more per core (slow cores
+    50% longer) and wait for the slowest.
     """
     n = sum(n_cores)
     compute = np.array(
@@ -230,8 +234,8 @@ def test_a_host_is_named_if_most_of_its_cores_are_slow_else_the_cores(
 
 
 def test_the_gain_of_a_straggler_ends_the_idling_of_others() -> None:
-    """Cores that idle while the straggler works do not set the step's time once it is faster: with host 1 like the median
-    the slowest core computes for 100.9 µs on average.
+    """Cores that idle while the straggler works do not set the step's time once it is faster: with host 1
+    like the median the slowest core computes for 100.9 µs on average.
     """
     pod = pod_of([1, 1, 1, 1, 1], {1})
     idle = pod.part_ps[:, :, Part.COLLECTIVE_WAIT].copy()

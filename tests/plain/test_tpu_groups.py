@@ -30,7 +30,9 @@ def drawn(name: str, events: list[Event], keys: tuple[str, str]) -> list[DrawnEv
 
 
 def step_labels(steps: list[Event], ops: list[Event], label_of: dict[int, int]) -> list[int]:
-    """The earliest host step that feeds each step, itself or by an operation that lies within it; -1 for none."""
+    """The earliest host step that feeds each step, itself or by an operation that lies within it; -1 for
+    none.
+    """
     result = []
     for i, (begin, end, key) in enumerate(steps):
         fed = [label_of.get(key, -1)]
@@ -44,7 +46,9 @@ def step_labels(steps: list[Event], ops: list[Event], label_of: dict[int, int]) 
 
 
 def of_overlapping(steps: list[Event], labels: list[int], event: Event) -> int:
-    """The label of the first step that ends after an event begins, if they overlap or touch; else of the last one."""
+    """The label of the first step that ends after an event begins, if they overlap or touch; else of the last
+    one.
+    """
     after = [i for i, step in enumerate(steps) if step[1] > event[0]]
     i = after[0] if after else len(steps) - 1
     return labels[i] if steps[i][0] <= event[1] and steps[i][1] >= event[0] else -1

@@ -38,7 +38,9 @@ def part(name: str, parent: int, kind: str, work: float = 0.0, function: float =
 def test_a_parallel_map_fetches_an_element_on_one_of_its_lanes(
     lanes: int, period: float, is_ordered: bool
 ) -> None:
-    """TensorFlow 2.21, a map of 20 ms below a parallel one of 40 ms: 62, 32, 22 ms per element on 1, 2, 3 lanes."""
+    """TensorFlow 2.21, a map of 20 ms below a parallel one of 40 ms: 62, 32, 22 ms per element on 1, 2, 3
+    lanes.
+    """
     stages = (
         part("Root", -1, "inline"),
         part("ParallelMapV2", 0, "lanes", 0, 40, lanes),

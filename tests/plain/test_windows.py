@@ -15,7 +15,9 @@ Steps = list[tuple[int, int, int, int]]  # group, start, end, end of its work
 
 
 def random_steps(rng: random.Random) -> Steps:
-    """Steps on one thread, which may follow each other closely or leave gaps, and whose work may end later."""
+    """Steps on one thread, which may follow each other closely or leave gaps, and whose work may
+    end later.
+    """
     gap = rng.choice((0, 0, 1, 5, 6, 30))
     late = rng.choice((0, 0, 20, 60, 140))
     every, long_gap = rng.randint(1, 4), rng.choice((0, 6, 40))

@@ -1,4 +1,6 @@
-"""What pages say first about recorded runs on a TPU, V100 and MI300X, against sums over the files' own events."""
+"""What pages say first about recorded runs on a TPU, V100 and MI300X, against sums over the files' own
+events.
+"""
 
 from __future__ import annotations
 

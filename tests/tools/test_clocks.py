@@ -12,8 +12,8 @@ from tb_tpuprof.tools import clocks
 
 
 class Hosts:
-    """A session in which the clock of host i is 10 · i ms ahead, and whose hosts from `n_near` on were captured
-    at other times.
+    """A session in which the clock of host i is 10 · i ms ahead, and whose hosts from `n_near` on were
+    captured at other times.
     """
 
     def __init__(self) -> None:

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from tb_tpuprof.analysis.comm.activity import CommOp, Traffic
-from tb_tpuprof.analysis.comm.host import comm_host
-from tb_tpuprof.analysis.comm.join import Comm, OpTimes, join_comm
+from tb_tpuprof.analysis.comm.join import Comm, OpTimes
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import get_tool
@@ -25,17 +24,16 @@ from tests.analysis.test_pod_numbers import collective
 from tests.golden_files import demo_runs
 from tests.kineto_ranks import Comm as Kernel
 from tests.kineto_ranks import rank_file, stated
+from tests.payload_columns import scalar, table
 from tests.synthetic import GpuJob, Parts, gpu_xspace, write_run
-from tests.synthetic_comm import BLOCK_BYTES, comm_hosts
+from tests.synthetic_comm import BLOCK_BYTES
 from tests.synthetic_torus import Slice, torus_hosts
-from tests.tools.test_pod_viewer import table
-
-US = 1_000_000
+from tests.tools.comm_pages import US, comm_session, joined, us
 
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
-    return Session(str(write_run(tmp_path_factory.mktemp("comm"), comm_hosts())), cache=False)
+    return comm_session(tmp_path_factory.mktemp("comm"))
 
 
 @pytest.fixture(scope="module")
@@ -45,18 +43,7 @@ def page(session: Session) -> Payload:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Session:
-    folder = tmp_path_factory.mktemp("whole")
-    return Session(str(write_run(folder, comm_hosts(has_steps=False))), cache=False)
-
-
-def us(values: list[object]) -> list[float]:
-    return [float(value) / US for value in values]  # type: ignore[arg-type]
-
-
-def scalar(payload: Payload, name: str) -> float:
-    value = payload.scalars[name].value
-    assert value is not None
-    return float(value)
+    return comm_session(tmp_path_factory.mktemp("whole"), has_steps=False)
 
 
 def test_devices_hide_and_expose_what_was_drawn(page: Payload) -> None:
@@ -354,10 +341,6 @@ def test_ranks_of_pytorch(tmp_path: Path) -> None:
     assert us(ops["wait_ps"]) == [100]
     assert ops["last"] == ["rank 2"]
     assert ops["bus_bytes_per_s"] == pytest.approx([4096 / 100e-6 * 4 / 3])
-
-
-def joined(session: Session) -> Comm:
-    return join_comm(session.map(comm_host, session.hosts))
 
 
 def exposed(comm: Comm, times: float, traffic: Traffic = Traffic.DEVICES) -> Comm:

@@ -17,17 +17,15 @@ from tb_tpuprof.tools.communication.tables import devices_table, ops_table
 from tb_tpuprof.tools.communication.view import TOOL
 from tb_tpuprof.tools.core_names import core_name, unit_of
 from tb_tpuprof.tools.payload import Payload
+from tests.payload_columns import scalar, table
 from tests.synthetic import write_run
 from tests.synthetic_comm import comm_hosts
-from tests.tools.test_communication import joined, scalar, us
-from tests.tools.test_pod_viewer import table
-
-US = 1_000_000
+from tests.tools.comm_pages import US, comm_session, joined, us
 
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
-    return Session(str(write_run(tmp_path_factory.mktemp("comm"), comm_hosts())), cache=False)
+    return comm_session(tmp_path_factory.mktemp("comm"))
 
 
 @pytest.fixture(scope="module")
@@ -37,9 +35,7 @@ def page(session: Session) -> Payload:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Payload:
-    folder = tmp_path_factory.mktemp("whole")
-    run = write_run(folder, comm_hosts(has_steps=False))
-    return TOOL.run(Session(str(run), cache=False), None, {})
+    return TOOL.run(comm_session(tmp_path_factory.mktemp("whole"), has_steps=False), None, {})
 
 
 def shown(session: Session, monkeypatch: pytest.MonkeyPatch, **changed: Any) -> Payload:

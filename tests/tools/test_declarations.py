@@ -20,7 +20,7 @@ from tb_tpuprof.tools.flame_graph import tables as flame_graph
 from tb_tpuprof.tools.framework_op_stats import tables as framework_op_stats
 from tb_tpuprof.tools.graph_viewer import declared as graph_viewer
 from tb_tpuprof.tools.hlo_stats import tables as hlo_stats
-from tb_tpuprof.tools.input_pipeline_analyzer import tables as input_pipeline_analyzer
+from tb_tpuprof.tools.input_pipeline_analyzer import declared as input_pipeline_analyzer
 from tb_tpuprof.tools.kernel_stats import tables as kernel_stats
 from tb_tpuprof.tools.memory_profile import declared as memory_profile
 from tb_tpuprof.tools.memory_viewer import declared as memory_viewer
@@ -198,8 +198,8 @@ def test_each_name_is_declared_once() -> None:
                 assert len(set(names)) == len(names), f"{tool.name}/{question.name}"
 
 
-# Sizes, counts and times are tiles from the first byte or step on; one core is not worth a tile, and neither is a share
-# that reads 0.0% or, on the overview, less than 0.5%.
+# Sizes, counts and times are tiles from the first byte or step on; one core is not worth a tile, and neither is
+# a share that reads 0.0% or, on the overview, less than 0.5%.
 LEAST = {
     "memory_snapshot": {"unattributed_bytes": 1, "n_failures": 1},
     "overview_page": {

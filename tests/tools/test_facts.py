@@ -1,4 +1,6 @@
-"""The notes below the numbers of a run: what is present beside what was active, and why there is no step time."""
+"""The notes below the numbers of a run: what is present beside what was active, and why there is no step
+time.
+"""
 
 from __future__ import annotations
 

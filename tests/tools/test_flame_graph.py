@@ -1,5 +1,5 @@
-"""The flame graph's answers: its numbers against a plain script over the file, its verdict against the diagnosis,
-its files against their formats.
+"""The flame graph's answers: its numbers against a plain script over the file, its verdict against the
+diagnosis, its files against their formats.
 """
 
 from __future__ import annotations

@@ -12,10 +12,11 @@ from tb_tpuprof.analysis.ops.stats import op_stats
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.framework_op_stats import view
 from tb_tpuprof.tools.framework_op_stats.view import TOOL
-from tb_tpuprof.tools.payload import Column, Payload
+from tb_tpuprof.tools.payload import Payload
 from tb_tpuprof.trace.trace import Trace
 from tb_tpuprof.units import format_time
 from tests.builders import PS, DrawnEvent, DrawnPlane, build, drawing
+from tests.payload_columns import table
 from tests.tools.drawn_session import session_of
 
 
@@ -23,12 +24,8 @@ def host_trace() -> Trace:
     return drawing("main  [a/While:While     ]   [a/While:While     ]\nmain    [x/Add:Add]")
 
 
-def cells(column: Column) -> list[object]:
-    return [column.strings[i] for i in column.values.tolist()] if column.strings else column.values.tolist()
-
-
 def ops(payload: Payload, name: str = "ops") -> dict[str, list[object]]:
-    return {column.name: cells(column) for column in payload.tables[name].columns}
+    return table(payload, name)
 
 
 def test_rows_are_ranked_by_self_time() -> None:

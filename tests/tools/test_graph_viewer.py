@@ -22,8 +22,8 @@ from tb_tpuprof.tools.hlo_stats.view import TOOL as HLO_STATS
 from tb_tpuprof.tools.payload import Payload
 from tests.golden_files import demo_runs
 from tests.ingest.hlo_protos import small_proto
+from tests.payload_columns import table
 from tests.synthetic import TpuJob, tpu_xspace, write_run
-from tests.tools.test_kernel_stats import table
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,9 @@ import pytest
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.hlo_stats.view import TOOL
-from tb_tpuprof.tools.payload import Column, Payload
+from tb_tpuprof.tools.payload import Payload
 from tests.builders import DrawnEvent, DrawnPlane, Stats, build, drawing
+from tests.payload_columns import table
 from tests.synthetic import TpuJob, field, memory_accesses, tpu_hosts, write_run
 from tests.tools.drawn_session import session_of
 
@@ -27,12 +28,7 @@ FUSION: Stats = {
 
 
 def cells(payload: Payload, name: str = "ops") -> dict[str, list[object]]:
-    def texts(column: Column) -> list[object]:
-        if column.strings is None:
-            return column.values.tolist()
-        return [column.strings[i] if i >= 0 else None for i in column.values.tolist()]
-
-    return {column.name: texts(column) for column in payload.tables[name].columns}
+    return table(payload, name)
 
 
 def tpu(metadata: dict[str, Stats], events: list[DrawnEvent], plane_stats: Stats | None = None) -> Session:

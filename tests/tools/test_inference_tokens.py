@@ -11,8 +11,8 @@ from tb_tpuprof.trace.trace import Trace
 from tests.analysis.inference.serving import server
 from tests.analysis.inference.test_loads import engine, load
 from tests.builders import PS, DrawnEvent, DrawnPlane, build, event
+from tests.payload_columns import table
 from tests.tools.drawn_session import session_of
-from tests.tools.test_kernel_stats import table
 
 
 def conversations(n: int) -> Trace:
@@ -53,7 +53,7 @@ def test_tokens_by_request() -> None:
 
 def test_passes_say_that_queues_are_unknown() -> None:
     payload = TOOL.run(session_of(engine()), None, {})
-    note = "by forward pass, as no request is told apart: time in the queue is unknown"
+    note = "by forward pass, as single requests are not known: time in the queue is unknown"
     assert payload.tables["tokens"].note == note
     assert table(payload, "tokens")["measure"] == ["To first token", "Between tokens"]
     assert "generations" not in payload.tables

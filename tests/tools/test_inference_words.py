@@ -24,7 +24,7 @@ from tb_tpuprof.trace.trace import Trace
 from tests.analysis.inference.serving import server
 from tests.builders import PS, DrawnPlane, build, event
 from tests.tools.drawn_session import session_of
-from tests.tools.test_inference_profile import loop
+from tests.tools.request_loop import loop
 
 
 def repeated(n: int, **columns: Any) -> HostInference:

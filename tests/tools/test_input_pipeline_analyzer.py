@@ -1,5 +1,4 @@
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -8,9 +7,9 @@ from tb_tpuprof.encode import encode_json
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import get_tool
 from tb_tpuprof.tools.input_pipeline_analyzer.view import TOOL
-from tb_tpuprof.tools.payload import Column, Payload
 from tb_tpuprof.trace.trace import Trace
 from tests.builders import PS, drawing
+from tests.payload_columns import scalar, table
 from tests.synthetic import GpuJob, Parts, TpuJob, gpu_xspace, tpu_xspace, write_run
 from tests.tools.drawn_session import session_of
 
@@ -33,24 +32,6 @@ def job(wait: int = 17) -> Trace:
 
 def computing() -> Trace:
     return drawing("main   [train                ]\nmain   [MatMul:MatMul        ]", {"train": {"_r": 1}})
-
-
-def cells(column: Column) -> list[Any]:
-    return (
-        [column.strings[i] for i in column.values.tolist()]
-        if column.strings is not None
-        else column.values.tolist()
-    )
-
-
-def table(payload: Payload, name: str) -> dict[str, list[Any]]:
-    return {column.name: cells(column) for column in payload.tables[name].columns}
-
-
-def scalar(payload: Payload, name: str) -> float:
-    value = payload.scalars[name].value
-    assert value is not None
-    return float(value)
 
 
 def test_the_verdict_says_how_much_is_waited_and_where_the_time_goes() -> None:

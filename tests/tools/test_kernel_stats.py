@@ -7,23 +7,13 @@ import pytest
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.kernel_stats.view import TOOL
-from tb_tpuprof.tools.payload import Column, Payload
 from tests.builders import PS, DrawnEvent, DrawnPlane, Stats, build, drawing
+from tests.payload_columns import cells, table
 from tests.synthetic import write_run
 from tests.synthetic_devices import KERNELS, Kernel, kernels_xspace
 from tests.tools.drawn_session import session_of
 
 US = 1_000_000
-
-
-def cells(column: Column) -> list[object]:
-    if column.strings is None:
-        return column.values.tolist()
-    return [column.strings[i] if i >= 0 else None for i in column.values.tolist()]
-
-
-def table(payload: Payload, name: str) -> dict[str, list[object]]:
-    return {column.name: cells(column) for column in payload.tables[name].columns}
 
 
 @pytest.fixture(scope="module")

@@ -20,9 +20,9 @@ from tb_tpuprof.tools.megascale_stats import perfetto
 from tb_tpuprof.tools.megascale_stats.queries import QUERIES
 from tb_tpuprof.tools.megascale_stats.view import TOOL
 from tests.golden_files import ROOT
+from tests.payload_columns import table
 from tests.synthetic import write_run
 from tests.tools.test_megascale_stats import HOSTS
-from tests.tools.test_pod_viewer import table
 
 Event = dict[str, Any]
 

@@ -18,9 +18,9 @@ from tb_tpuprof.tools import get_tool
 from tb_tpuprof.tools.megascale_stats.tables import hosts_table, slices_table
 from tb_tpuprof.tools.megascale_stats.view import TOOL
 from tb_tpuprof.tools.payload import Payload
+from tests.payload_columns import table
 from tests.synthetic import GpuJob, TpuJob, gpu_xspace, tpu_xspace, write_run
 from tests.synthetic_dcn import ALL, ALONE, INTERLEAVED, dcn_host, dcn_hosts
-from tests.tools.test_pod_viewer import table
 
 US = 1_000_000
 HOSTS = dcn_hosts()

@@ -10,8 +10,7 @@ from tb_tpuprof.session import Session
 from tb_tpuprof.tools.trace_viewer.view import TOOL
 from tests.synthetic import PS_PER_US, TpuJob, tpu_xspace, write_run
 from tests.synthetic_dcn import dcn_hosts
-from tests.tools.test_trace_answers import rows
-from tests.tools.test_trace_lines import line_named
+from tests.tools.trace_questions import line_named, rows
 
 LINE = "DCN Transfers"
 

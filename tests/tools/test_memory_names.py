@@ -12,9 +12,9 @@ from tb_tpuprof.session import Session
 from tb_tpuprof.tools.memory_profile.view import TOOL as PROFILE
 from tb_tpuprof.tools.memory_viewer.view import TOOL as VIEWER
 from tests.ingest.hlo_protos import array, computation, instruction, proto
+from tests.payload_columns import table
 from tests.synthetic import PlaneWriter, TpuJob, tpu_xspace, write_run
 from tests.synthetic_devices import MemoryJob, memory_xspace
-from tests.tools.test_kernel_stats import table
 
 MIB = 2**20
 _TILED = {1: (1, 0), 6: [{1: (8, 128)}]}

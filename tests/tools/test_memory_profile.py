@@ -6,24 +6,15 @@ import pytest
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.memory_profile.view import TOOL
-from tb_tpuprof.tools.payload import Column, Payload
+from tb_tpuprof.tools.payload import Payload
 from tb_tpuprof.units import format_bytes
 from tests.builders import DrawnEvent, DrawnPlane, build, drawing
+from tests.payload_columns import table
 from tests.synthetic import write_run
 from tests.synthetic_devices import MemoryJob, kernels_xspace, memory_xspace
 from tests.tools.drawn_session import session_of
 
 KIB, MS = 1024, 1_000_000_000
-
-
-def cells(column: Column) -> list[object]:
-    if column.strings is None:
-        return column.values.tolist()
-    return [column.strings[i] if i >= 0 else None for i in column.values.tolist()]
-
-
-def table(payload: Payload, name: str) -> dict[str, list[object]]:
-    return {column.name: cells(column) for column in payload.tables[name].columns}
 
 
 def run_of(folder: Path, **hosts: MemoryJob) -> Session:

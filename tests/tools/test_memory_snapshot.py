@@ -19,19 +19,14 @@ from tb_tpuprof.session import Session
 from tb_tpuprof.tools import TOOLS, get_tool
 from tb_tpuprof.tools.memory_snapshot import tables as declared
 from tb_tpuprof.tools.memory_snapshot.view import TOOL
-from tb_tpuprof.tools.payload import Column, Payload
+from tb_tpuprof.tools.payload import Payload
 from tests.golden_files import demo_runs
 from tests.ingest.heap_files import LOAD, MAIN, SAMPLES, STEP, Sample, pprof, torch_frames, torch_snapshot
+from tests.payload_columns import cells
 from tests.test_contract import check_reasons
 
 PLACE = "train_step /app/train.py:41"
 LOADED = "load /app/data.py:7"
-
-
-def cells(column: Column) -> list[object]:
-    if column.strings is None:
-        return column.values.tolist()
-    return [column.strings[i] if i >= 0 else None for i in column.values.tolist()]
 
 
 def rows(payload: Payload, table: str) -> list[tuple[object, ...]]:

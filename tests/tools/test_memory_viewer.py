@@ -8,8 +8,8 @@ from tb_tpuprof.session import Session
 from tb_tpuprof.tools.memory_viewer.view import TOOL
 from tb_tpuprof.tools.payload import Payload
 from tests.ingest.hlo_protos import array, computation, instruction, proto
+from tests.payload_columns import table
 from tests.synthetic import TpuJob, tpu_xspace, write_run
-from tests.tools.test_kernel_stats import table
 
 A, F = 0, 1
 
@@ -39,7 +39,9 @@ def long_program(n: int) -> bytes:
 
 
 def padded_program() -> bytes:
-    """Three values whose buffers are 4, 2 and 1 times as large as their arrays of 250, 500 and 1000 numbers."""
+    """Three values whose buffers are 4, 2 and 1 times as large as their arrays of 250, 500 and 1000
+    numbers.
+    """
     n_numbers = (250, 500, 1000)
     instructions = [instruction(i + 1, "add", array(n), [i] if i else []) for i, n in enumerate(n_numbers)]
     buffers = [{1: i, 2: 4000, 3: {4: i + 1}, 4: 0} for i in range(3)]

@@ -11,12 +11,13 @@ from tb_tpuprof.session import Session
 from tb_tpuprof.tools.input_pipeline_analyzer import view as input_pipeline_analyzer
 from tb_tpuprof.tools.overview_page.scalars import with_dispatch
 from tb_tpuprof.tools.overview_page.view import TOOL
-from tb_tpuprof.tools.payload import Column, Payload, Scalar
+from tb_tpuprof.tools.payload import Payload, Scalar
 from tb_tpuprof.trace.trace import Trace
 from tb_tpuprof.units import format_time
 from tests.builders import PS, drawing
 from tests.golden_files import demo_runs
 from tests.ingest.xspaces import native
+from tests.payload_columns import table
 from tests.synthetic import GpuJob, Parts, TpuJob, gpu_xspace, tpu_hosts, tpu_xspace
 from tests.tools.drawn_session import DrawnSession, session_of
 
@@ -29,14 +30,6 @@ def input_bound() -> Trace:
         """,
         {"train": [{"_r": 1, "step_num": 4}, {"_r": 1, "step_num": 5}]},
     )
-
-
-def cells(column: Column) -> list[object]:
-    return [column.strings[i] for i in column.values.tolist()] if column.strings else column.values.tolist()
-
-
-def table(payload: Payload, name: str) -> dict[str, list[object]]:
-    return {column.name: cells(column) for column in payload.tables[name].columns}
 
 
 def test_an_input_bound_job_is_told_so() -> None:

@@ -15,11 +15,11 @@ from tb_tpuprof.tools.payload import Payload
 from tb_tpuprof.tools.pod_viewer.view import TOOL
 from tests.builders import drawing
 from tests.golden_files import demo_runs
+from tests.payload_columns import table
 from tests.pod_drawing import N_STEPS, drawn_pod
 from tests.synthetic import GpuJob, Parts, gpu_xspace, write_run
 from tests.synthetic_pod import Pod, analysed
 from tests.tools.drawn_session import session_of
-from tests.tools.test_pod_viewer import table
 
 US = 1_000_000
 OPS = {

@@ -13,10 +13,10 @@ from tb_tpuprof.tools.payload import Payload
 from tb_tpuprof.tools.pod_viewer.view import TOOL
 from tests.builders import drawing
 from tests.ingest.hlo_protos import TUPLE, array, computation, instruction, proto
+from tests.payload_columns import table
 from tests.pod_drawing import N_STEPS, drawn_pod
 from tests.synthetic import Parts, TpuJob, tpu_xspace, write_run
 from tests.tools.drawn_session import session_of
-from tests.tools.test_pod_viewer import table
 
 US = 1_000_000
 BLOCK = array(256, 256)

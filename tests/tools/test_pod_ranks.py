@@ -18,7 +18,7 @@ from tb_tpuprof.session import Session
 from tb_tpuprof.tools.payload import Payload
 from tb_tpuprof.tools.pod_viewer.view import TOOL
 from tests.kineto_ranks import GENERIC, SEND_RECV, STEP_US, Comm, rank_file, stated
-from tests.tools.test_pod_viewer import table
+from tests.payload_columns import table
 
 US = 1_000_000
 N_STEPS = 3

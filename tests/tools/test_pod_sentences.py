@@ -1,4 +1,6 @@
-"""The pod viewer's sentences about pods whose times are given: stragglers, waiting, one core, equal and unlike cores."""
+"""The pod viewer's sentences about pods whose times are given: stragglers, waiting, one core, equal and
+unlike cores.
+"""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.payload import Payload
 from tb_tpuprof.tools.pod_viewer.view import TOOL
+from tests.payload_columns import table
 from tests.pod_drawing import drawn_pod
 from tests.synthetic import GpuJob, field, gpu_xspace, write_run
 from tests.synthetic_torus import (
@@ -27,7 +28,6 @@ from tests.synthetic_torus import (
 )
 from tests.tools.test_pod_exchange import BLOCK_BYTES as DRAWN_BYTES
 from tests.tools.test_pod_exchange import SENDING, sends
-from tests.tools.test_pod_viewer import table
 
 US = 1_000_000
 CUBE = Slice(late_host=9, late_from=2)

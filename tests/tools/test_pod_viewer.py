@@ -10,10 +10,11 @@ import pytest
 
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.payload import Column, Payload
+from tb_tpuprof.tools.payload import Payload
 from tb_tpuprof.tools.pod_viewer.view import TOOL
 from tests.builders import drawing
 from tests.golden_files import demo_runs
+from tests.payload_columns import table
 from tests.synthetic import GpuJob, Parts, gpu_xspace, write_run
 from tests.synthetic_pod import (
     COMPUTE_US,
@@ -38,16 +39,6 @@ def session(folder: Path, pod: Pod, with_hlo: bool = True) -> Session:
 @pytest.fixture(scope="module")
 def slow(tmp_path_factory: pytest.TempPathFactory) -> Payload:
     return TOOL.run(session(tmp_path_factory.mktemp("pod"), SLOW), None, {})
-
-
-def cells(column: Column) -> list[object]:
-    if column.strings is None:
-        return column.values.tolist()
-    return [column.strings[i] if i >= 0 else None for i in column.values.tolist()]
-
-
-def table(payload: Payload, name: str) -> dict[str, list[object]]:
-    return {column.name: cells(column) for column in payload.tables[name].columns}
 
 
 def test_every_core_s_parts_are_those_that_were_planted(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from tb_tpuprof.tools.tf_data_bottleneck_analysis.view import TOOL
 from tb_tpuprof.trace.trace import Trace
 from tests.analysis.test_tf_data import ROOT, event, plane, prefetched
 from tests.builders import PS, DrawnEvent, build, drawing
+from tests.payload_columns import table
 from tests.tools.drawn_session import session_of
-from tests.tools.test_overview_page import table
 
 DATA = Path(__file__).parents[1] / "data" / "tf_data"
 

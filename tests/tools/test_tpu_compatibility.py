@@ -9,22 +9,12 @@ import pytest
 
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools.payload import Column, Payload
 from tb_tpuprof.tools.tpu_compatibility.view import TOOL
 from tests.golden_files import DEMO_LOGS, demo_runs
 from tests.graph_files import event_file, field, graph_def, node
+from tests.payload_columns import table
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "graphs"
-
-
-def cells(column: Column) -> list[object]:
-    if column.strings is None:
-        return column.values.tolist()
-    return [column.strings[i] if i >= 0 else None for i in column.values.tolist()]
-
-
-def table(payload: Payload, name: str) -> dict[str, list[object]]:
-    return {column.name: cells(column) for column in payload.tables[name].columns}
 
 
 def run_in(folder: Path, *graphs: Path) -> Session:

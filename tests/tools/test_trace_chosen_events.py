@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tb_tpuprof.errors import BadParameter, EventNotFound
 from tb_tpuprof.tools.trace_viewer.chosen_events import MAX_EVENTS
-from tests.tools.test_trace_answers import ask, gpu, rows
 from tests.tools.test_trace_query import US, brute, three
+from tests.tools.trace_questions import ask, gpu, rows
 
 
 def _few(events: list[dict[str, Any]], seed: int, n: int) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.table import Table, table_from_rows
 from tb_tpuprof.trace.trace import Trace
 from tests.builders import drawing
-from tests.tools.test_trace_answers import LINES_PER_HOST, ask, rows
+from tests.tools.trace_questions import LINES_PER_HOST, ask, rows
 
 
 def with_extras(samples: list[tuple[int, float]], start_ns: int = 0) -> Trace:

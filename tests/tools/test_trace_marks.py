@@ -22,9 +22,19 @@ from tb_tpuprof.trace.trace import Trace
 from tests.builders import drawing
 from tests.ingest.chrome_files import loaded, ps
 from tests.tools.drawn_session import session_of
-from tests.tools.test_trace_answers import LINES_PER_HOST, ask, brute_events, rows, traces
 from tests.tools.test_trace_export import exported
-from tests.tools.test_trace_lines import CORPUS, IN, OUT, flow, needs_corpus
+from tests.tools.trace_questions import (
+    CORPUS,
+    IN,
+    LINES_PER_HOST,
+    OUT,
+    ask,
+    brute_events,
+    flow,
+    needs_corpus,
+    rows,
+    traces,
+)
 
 # --- chains ---
 

@@ -1,4 +1,6 @@
-"""Answers about queries on random traces of three unlike hosts, each held against plain loops over the events."""
+"""Answers about queries on random traces of three unlike hosts, each held against plain loops over the
+events.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 from tb_tpuprof.errors import BadParameter, BadQuery
 from tb_tpuprof.trace.trace import Trace
 from tests.builders import DrawnEvent, DrawnPlane, build, drawing
-from tests.tools.test_trace_answers import ask, gpu, rows
+from tests.tools.trace_questions import ask, gpu, rows
 
 NAMES = ("MatMul", "matmul_grad", "copy", "Iterator::Map", "$a.py:3 f")
 SHAPES = ("[8,128]", "[1, 2]", "bf16[4]")

@@ -1,5 +1,5 @@
-"""Counts and totals of queries on real runs (TPU v6e, MI300X, V100, a PyTorch job on an H100), held against a plain
-reading of the files: protobuf fields and JSON, nothing of this project.
+"""Counts and totals of queries on real runs (TPU v6e, MI300X, V100, a PyTorch job on an H100), held against a
+plain reading of the files: protobuf fields and JSON, nothing of this project.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tb_tpuprof.session import Session
 from tb_tpuprof.tools.payload import Payload
 from tb_tpuprof.tools.trace_viewer.view import TOOL
 from tests.plain_protobuf import plain_fields
-from tests.tools.test_trace_answers import rows
+from tests.tools.trace_questions import rows
 
 pytestmark = pytest.mark.skipif("TPUPROF_CORPUS" not in os.environ, reason="TPUPROF_CORPUS is not set")
 

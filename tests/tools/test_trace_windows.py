@@ -19,7 +19,7 @@ from tb_tpuprof.session import Session
 from tb_tpuprof.tools.payload import Payload
 from tb_tpuprof.tools.trace_viewer.view import TOOL
 from tests.builders import DrawnEvent, DrawnPlane, build
-from tests.tools.test_trace_answers import ask, rows
+from tests.tools.trace_questions import ask, rows
 
 HOUR_PS = 3600 * 10**12
 

@@ -1,4 +1,6 @@
-"""Work that is not in the trace is unknown, never 0; work under another name counts. The same on all pages."""
+"""Work that is not in the trace is unknown, never 0; work under another name counts. The same on
+all pages.
+"""
 
 from __future__ import annotations
 

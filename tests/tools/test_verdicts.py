@@ -1,4 +1,6 @@
-"""Verdicts of pages combined with the diagnosis: its first finding on pages about it, else the job's limit."""
+"""Verdicts of pages combined with the diagnosis: its first finding on pages about it, else the
+job's limit.
+"""
 
 from __future__ import annotations
 

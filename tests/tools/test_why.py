@@ -14,8 +14,8 @@ from tb_tpuprof.tools.overview_page.view import TOOL
 from tb_tpuprof.tools.why import against_median, diagnosis, place_of, title_of
 from tests.builders import drawing
 from tests.golden_files import ROOT, demo_runs
+from tests.payload_columns import table
 from tests.tools.drawn_session import session_of
-from tests.tools.test_overview_page import table
 
 MS = 10**9
 STEPS = [{"_r": 1, "step_num": number} for number in (4, 5, 41)]

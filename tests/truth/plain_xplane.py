@@ -1,5 +1,5 @@
-"""Counts events of an XSpace file in the plainest way: field by field, with lists and loops, and no code of this
-project.
+"""Counts events of an XSpace file in the plainest way: field by field, with lists and loops, and no code of
+this project.
 
 `python -m tests.truth.plain_xplane FILE…` prints the number of events and their time, by plane and name.
 """

@@ -45,8 +45,8 @@ class Truth:
 def profiled(
     program: str, *arguments: str, packages: tuple[str, ...] = ("jax",), xla_flags: str = ""
 ) -> Truth:
-    """Run a program once per test session. Where no interpreter has the packages a recorded run stands in, or the
-    test is skipped and says so.
+    """Run a program once per test session. Where no interpreter has the packages a recorded run stands in, or
+    the test is skipped and says so.
     """
     known = _recorded_as(program, arguments, xla_flags)
     if known and not python_if_any(*packages):

@@ -75,8 +75,8 @@ def test_the_history_is_that_of_the_file(folder: Path, host: str, device: int) -
 
 
 def check_contents(payload: Payload, true: dict[str, int], used: int) -> None:
-    """Places add up to what is in use. What the file lists at its end is known by place even if it is older
-    than the history; only the rest is not.
+    """Places add up to the memory in use. Blocks that the file lists at its end are known by place even if
+    older than the history; only the rest is not.
     """
     places = {str(row["place"]): int(str(row["size_bytes"])) for row in rows(payload, "at_places")}
     assert sum(places.values()) == used

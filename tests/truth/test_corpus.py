@@ -1,5 +1,5 @@
-"""Recorded runs of this project's programs (tests/data/corpus): every event compared with a plain count of the file,
-and the numbers of pages with the programs' own measurements.
+"""Recorded runs of this project's programs (tests/data/corpus): every event compared with a plain count of
+the file, and the numbers of pages with the programs' own measurements.
 
 The checks are those of the live tests, here on files that every clone has.
 """
@@ -125,8 +125,8 @@ def marks(name: str) -> list[Event]:
 
 @pytest.mark.parametrize("name", ANNOTATED)
 def test_annotated_steps_are_those_of_the_file(name: str) -> None:
-    """The first and the last are excluded. If work ends after the next step begins, steps last from the end of one step's
-    work to the end of the next one's; in total they still take as long as the annotations.
+    """The first and the last are excluded. If work ends after the next step begins, steps last from the end
+    of one step's work to the end of the next one's; in total they still take as long as the annotations.
     """
     found, every = steps(trace_of(recorded(name))), marks(name)
     expected = every[1:-1]

@@ -11,7 +11,7 @@ from tb_tpuprof.analysis.inference.loads import host_loads
 from tb_tpuprof.analysis.inference.names import Phase
 from tb_tpuprof.analysis.inference.tokens import Tokens, host_tokens
 from tb_tpuprof.tools import get_tool
-from tests.tools.test_kernel_stats import table
+from tests.payload_columns import table
 from tests.truth.runner import Truth, profiled
 
 pytestmark = pytest.mark.slow

@@ -10,7 +10,7 @@ import pytest
 from tb_tpuprof.analysis.inference.record import HostInference, host_inference
 from tb_tpuprof.analysis.inference.work import Part
 from tb_tpuprof.tools import get_tool
-from tests.tools.test_kernel_stats import table
+from tests.payload_columns import table
 from tests.truth.runner import Truth, profiled
 
 pytestmark = pytest.mark.slow

@@ -22,7 +22,7 @@ export function TableSection({
   name: string;
   table: PayloadTable;
   end?: VNode | undefined;
-  /** Columns hidden at first, besides those that say nothing. */
+  /** Columns hidden at first, in addition to those without information. */
   hidden?: readonly string[];
   /** Columns shown although every row says the same. */
   always?: readonly string[];

@@ -5,7 +5,7 @@ import { changeOf, paramsOf } from './generic_model';
 import { idleColumns, type ToolProps } from './tool';
 
 export interface FirstView {
-  /** Columns that are hidden until they are chosen; besides them, those that say nothing here. */
+  /** Columns that are hidden until they are chosen, in addition to those without information here. */
   hidden?: readonly string[];
   /** Columns shown although every row says the same. */
   always?: readonly string[];

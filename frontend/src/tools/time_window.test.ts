@@ -4,7 +4,7 @@ import { dragged, moved, widthFor, windowParams } from './time_window';
 const window = { startPs: 1_000_000, endPs: 3_000_000 };
 
 describe('the window', () => {
-  it('is what was dragged, whichever way, and nothing for a click', () => {
+  it('is the dragged part in either direction, and none for a click', () => {
     expect(dragged(window, 0.25, 0.75)).toEqual({ startPs: 1_500_000, endPs: 2_500_000 });
     expect(dragged(window, 0.75, 0.25)).toEqual({ startPs: 1_500_000, endPs: 2_500_000 });
     expect(dragged(window, 0.5, 1.7)).toEqual({ startPs: 2_000_000, endPs: 3_000_000 });

@@ -120,3 +120,16 @@ export function ZoomButtons({
     </span>
   );
 }
+
+/** The button that leaves the moment a click chose; undefined where none is chosen. */
+export function backToPeak(
+  params: ToolProps['params'],
+  setParams: ToolProps['setParams'],
+): VNode | undefined {
+  if (params['at_ps'] === undefined) return undefined;
+  return (
+    <button type="button" class="button small" onClick={() => setParams({ at_ps: undefined }, 'push')}>
+      Back to the peak
+    </button>
+  );
+}

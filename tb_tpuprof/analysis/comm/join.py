@@ -108,8 +108,8 @@ class Comm:
         """By how much each step of each device would be shorter, at most, with all its communication hidden.
 
         Data moves for as long as now; waiting for others stays; so only compute that hides nothing yet can
-        hide more. Devices of a CPU share the host's steps, which last at least as long as the one computes
-        that computes longest: their waiting is unknown.
+        hide more. Devices of a CPU share the host's steps, which last at least as long as the
+        longest compute among them: their waiting is unknown.
         """
         exposed = self.exposed_ps.sum(axis=2) - self.waiting_ps
         free = self.compute_ps - self.hidden_ps.sum(axis=2)

@@ -45,7 +45,7 @@ _MOVES = (Part.COLLECTIVE, Part.SEND, Part.RECV)
 
 
 class Role(IntEnum):
-    """What an operation is to communication. WHOLE: it moves data from its start to its end."""
+    """The role of an operation in communication. WHOLE: it moves data from its start to its end."""
 
     NEITHER = 0
     COMPUTES = 1

@@ -1,5 +1,5 @@
-"""The communication of all hosts → what no single host shows of it: what hiding it would save, and whom the
-hosts wait for.
+"""The communication of all hosts → what no single host shows: how much hiding it would save, and which hosts
+the others wait for.
 
 The Communication page and the pod viewer show the same numbers.
 """
@@ -20,8 +20,8 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class OwnTimes:
-    """Hosts without waiting for one another. `own_ps`: float64[hosts, steps], the mean over the cores of a
-    host in the steps that all have; `slow`: the hosts that delay the others.
+    """Times of hosts without waiting for one another. `own_ps`: float64[hosts, steps], the mean over the
+    cores of a host in the steps that all have; `slow`: the hosts that delay the others.
     """
 
     hosts: tuple[str, ...]

@@ -19,9 +19,9 @@ def job_communication(
     each: Sequence[tuple[HostEvidence, Sequence[Finding]]], exchange: JobExchange | None
 ) -> list[Finding]:
     """One finding for the exposed collectives of all hosts, or none. Its time and share are means over the
-    hosts; the host that spends most in them is named beside. What hiding saves is that of the communication
-    page, if it is known; hiding is one of several remedies, so it ranks by the time of that host, as findings
-    do that are the worst host's. `each`: hosts with their findings.
+    hosts; it also names the host that spends most in them. The saving of hiding is the communication page's,
+    if known; hiding is one of several remedies, so the finding ranks by the time of that host, as findings of
+    the worst host do. `each`: hosts with their findings.
     """
     pairs = [(host, one) for host, findings in each for one in findings if one.cause == Cause.COMMUNICATION]
     if not pairs:

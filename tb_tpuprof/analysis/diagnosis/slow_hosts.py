@@ -64,8 +64,8 @@ def slow_hosts(
         own_ps = np.array([_own_ps(host)[common_rows[i]] for host, i in zip(hosts, compared, strict=True)])
         slow, n_common, without = _slow_by_evidence(own_ps), own_ps.shape[1], "time in collectives"
     basis = f"Compared over {n_common:,} steps common to all hosts, without {without}."
-    found = [_finding(hosts, findings_by_host, one, basis) for one in slow]
-    return [one for one in found if one.gain_ps and one.gain_ps[1] >= _LEAST_GAIN * hosts[0].step_ps]
+    findings = [_finding(hosts, findings_by_host, one, basis) for one in slow]
+    return [one for one in findings if one.gain_ps and one.gain_ps[1] >= _LEAST_GAIN * hosts[0].step_ps]
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class _SlowHost:
 
 
 def _slow_in_pod(hosts: Sequence[HostEvidence], own: OwnTimes) -> list[_SlowHost]:
-    """The slow hosts of the pod viewer; of few steps, those that stand out by their means."""
+    """The slow hosts of the pod viewer; with few steps, those whose means differ clearly."""
     row_of = {host.host: row for row, host in enumerate(hosts)}
     if own.own_ps.shape[1] < MIN_STEPS:
         mean_ps = own.own_ps.mean(axis=1)

@@ -92,14 +92,12 @@ def _sync(
     )
 
 
-def _on_line(
-    trace: Trace, line: int, windows: Windows, is_sync: npt.NDArray[np.bool_], busy: Covered
-) -> Iterator[tuple[int, tuple[str, Culprit], int, int, int, bool]]:
-    """(step, (call, caller), start, end, until, dispatches again) of a thread's waits. `until`: when the
-    function or step around the wait ends or dispatches again; the last value: whether the step dispatches
-    again.
+def _waits_of(
+    trace: Trace, contexts: LineContexts, windows: Windows, is_sync: npt.NDArray[np.bool_], busy: Covered
+) -> tuple[Int64s, Int64s, Int64s, Int64s]:
+    """(event, start, end, step) of a thread's waits that are not short: calls known to wait, silent
+    stretches, and stretches before reads of results; the step is -1 outside steps.
     """
-    contexts = line_contexts(trace, line)
     begin = contexts.start
     outer_sync = nearest(contexts.above, is_sync[contexts.metadata])
     is_outermost = is_sync[contexts.metadata] & (
@@ -117,13 +115,24 @@ def _on_line(
     waited = end - start >= _SHORT * np.where(
         step >= 0, (windows.end - windows.start)[np.maximum(step, 0)], 0
     )
-    event, start, end, step = event[waited], start[waited], end[waited], step[waited]
+    return event[waited], start[waited], end[waited], step[waited]
+
+
+def _on_line(
+    trace: Trace, line: int, windows: Windows, is_sync: npt.NDArray[np.bool_], busy: Covered
+) -> Iterator[tuple[int, tuple[str, Culprit], int, int, int, bool]]:
+    """(step, (call, caller), start, end, until, dispatches again) of a thread's waits. `until`: when the
+    function or step around the wait ends or dispatches again; the last value: whether the step dispatches
+    again.
+    """
+    contexts = line_contexts(trace, line)
+    event, start, end, step = _waits_of(trace, contexts, windows, is_sync, busy)
     user = nearest(
         contexts.above, origins(names_of(trace).origin[contexts.metadata], contexts.above) == Origin.USER
     )
     dispatches = np.sort(
         np.concatenate(
-            (begin[np.flatnonzero(_is_dispatch(trace)[contexts.metadata][contexts.context])], start)
+            (contexts.start[np.flatnonzero(_is_dispatch(trace)[contexts.metadata][contexts.context])], start)
         )
     )
     has_gpu = bool(planes(trace).gpus)

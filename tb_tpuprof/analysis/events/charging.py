@@ -70,7 +70,7 @@ def unions_ps(key: Int64s, start: Int64s, end: Int64s, n: int) -> Int64s:
         for first, last in itertools.pairwise(bounds):
             result[key[first]] = union_ps(start[first:last], end[first:last])
         return result
-    # Keys one behind the other: what is latest never reaches into the next one.
+    # Keys follow one another, so the latest end of one never exceeds the start of the next.
     latest = np.maximum.accumulate(end - earliest + number * room) - number * room + earliest
     before = np.append(earliest, latest[:-1])
     before[opens] = start[opens]

@@ -52,7 +52,7 @@ def calls_in_order(
 
 
 def _calls_of(trace: Trace, tree: Stacks, number: int, window: tuple[int, int]) -> _Calls:
-    """`number`: which of the tree's lines."""
+    """`number`: index of the line in the tree."""
     line = contexts_of_line(trace, tree.lines[number])
     before = int(np.searchsorted(line.start, window[1]))
     start, end = line.start[:before], line.start[:before] + line.duration[:before]

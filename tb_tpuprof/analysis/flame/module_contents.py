@@ -1,4 +1,4 @@
-"""PyTorch's modules → who allocated what is in a memory: paths of modules by phase.
+"""PyTorch's modules → which of them allocated the contents of a memory: paths of modules by phase.
 
     forward   Net_0              own 2, with submodules 7
     forward   Net_0 > Linear_0   own 5, with submodules 5
@@ -61,12 +61,12 @@ def module_contents(trace: Trace, events: MemoryEvents, memory: int, event: int)
     """A memory's allocations by module and phase, right after an event; None if the trace has no modules."""
     if not has_modules(trace):
         return None
-    found = modules(trace)
+    layers = modules(trace)
     rows = allocations(events, memory)
-    phase, path = phases_of(trace, found, events.event[rows].astype(np.int64))
-    n_keys = len(found.parent) + 1
+    phase, path = phases_of(trace, layers, events.event[rows].astype(np.int64))
+    n_keys = len(layers.parent) + 1
     own = holders(events, rows, phase * n_keys + path + 1, event)
-    above = np.append(-1, np.where(found.parent >= 0, found.parent + 1, -1)).astype(np.int32)
+    above = np.append(-1, np.where(layers.parent >= 0, layers.parent + 1, -1)).astype(np.int32)
     at_bytes, n_own = np.zeros((2, len(PHASES) * n_keys), np.int64)
     at_bytes[own.key], n_own[own.key] = own.at_bytes, 1
     with_inner, n_inside = (
@@ -78,4 +78,4 @@ def module_contents(trace: Trace, events: MemoryEvents, memory: int, event: int)
         for name in Holders.__dataclass_fields__
     }
     key = columns["key"] = np.concatenate((own.key, added))
-    return ModuleContents(Holders(**columns), with_inner[key], trace, found)
+    return ModuleContents(Holders(**columns), with_inner[key], trace, layers)

@@ -151,18 +151,18 @@ def _memory(trace: Trace, found: Modules, window: Windows) -> dict[int, Bytes]:
     return memory_by_key(trace, calls, key_of, lambda times: _are_in(window, times))
 
 
-def layers_of(trace: Trace, found: Modules, path: int) -> tuple[str, ...]:
+def layers_of(trace: Trace, layers: Modules, path: int) -> tuple[str, ...]:
     """The modules of a path, outermost first, at most the MAX_LAYERS innermost; one name that stands for none
     if it is −1.
     """
     names: list[str] = []
     while path >= 0 and len(names) < MAX_LAYERS:
-        names.append(trace.strings.get(int(found.name[path])))
-        path = int(found.parent[path])
+        names.append(trace.strings.get(int(layers.name[path])))
+        path = int(layers.parent[path])
     return tuple(names[::-1]) or (OUTSIDE,)
 
 
-def phases_of(trace: Trace, found: Modules, launch: Int64s) -> tuple[Int64s, Int64s]:
+def phases_of(trace: Trace, layers: Modules, launch: Int64s) -> tuple[Int64s, Int64s]:
     """(index in PHASES, path of modules) of each launch or other event. Backward work belongs to the module
     of the forward operation that it is tied to, work that is done again in the backward pass to the module
     that does it.
@@ -172,8 +172,8 @@ def phases_of(trace: Trace, found: Modules, launch: Int64s) -> tuple[Int64s, Int
     tied, source = backward_ties(trace)
     target = nearest(parent, tied)[launch]
     is_backward = (nearest(parent, _named(trace, BACKWARD))[launch] >= 0) | (target >= 0)
-    path = found.path_of[launch].astype(np.int64)
+    path = layers.path_of[launch].astype(np.int64)
     by_tie = is_backward & (path < 0) & (target >= 0)
-    path[by_tie] = found.path_of[source[target[by_tie]]]
+    path[by_tie] = layers.path_of[source[target[by_tie]]]
     path[in_optimizer] = -1
     return np.where(in_optimizer, 2, np.where(is_backward, 1, 0)).astype(np.int64), path

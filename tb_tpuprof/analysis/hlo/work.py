@@ -129,7 +129,7 @@ def no_work(n: int) -> Work:
 
 def summed_work(work: Work, key: npt.NDArray[np.integer], n: int, counted: Bools | None = None) -> Work:
     """Sum of the known work by key; a sum is known if any of its operations is. `counted`: the operations to
-    include, else all. What is impossible in an operation is no part of a sum, so sums have no excess.
+    include, else all. Sums leave out an operation's impossible amounts, so they have no excess.
     """
     weight = np.ones(len(work.flops)) if counted is None else counted.astype(np.float64)
     flops_weight, bytes_weight = weight * work.knows_flops, weight * work.knows_bytes

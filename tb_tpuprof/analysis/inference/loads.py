@@ -108,8 +108,8 @@ class Load:
         return "memory" if hbm >= NEAR_A_LIMIT and hbm >= most_flops else "unknown"
 
 
-def _share_left(known: float, whole: float) -> float:
-    return max(1 - known / whole, 0.0) if whole > 0 else 1.0
+def _share_left(part: float, whole: float) -> float:
+    return max(1 - part / whole, 0.0) if whole > 0 else 1.0
 
 
 def _fraction(amount: float, most: float, known_ps: float) -> float | None:
@@ -133,23 +133,23 @@ class HostLoads:
         return self.loads.get((model, phase), Load())
 
     def phases(self, model: str) -> tuple[Phase, ...]:
-        """The phases that are told apart in the model's requests."""
+        """The phases that the model's requests have."""
         return tuple(phase for phase in Phase if phase is not Phase.NONE and self.of(model, phase).n)
 
 
 @once
 def host_loads(trace: Trace) -> HostLoads:
     """The loads of one host."""
-    found, marks, done = host_inference(trace), phase_marks(trace), work(trace)
-    models = found.models
+    inference, marks, done = host_inference(trace), phase_marks(trace), work(trace)
+    models = inference.models
     pieces = piece_work(trace)
     kept = np.flatnonzero((done.part == Part.DEVICE) & (done.owner >= 0))
-    of_execution = np.append(found.model, found.batches.model)
+    of_execution = np.append(inference.model, inference.batches.model)
     phase = np.append(marks.phase, np.uint8(Phase.NONE))[marks.of_work[kept]]
     rows, key = _grouped(of_execution[done.owner[kept]], phase, len(models))
     rows = kept[rows]
-    n = np.bincount(_grouped(found.model, np.zeros(len(found), np.uint8), len(models))[1])
-    of_mark = np.append(found.model, -1)[marks.request]
+    n = np.bincount(_grouped(inference.model, np.zeros(len(inference), np.uint8), len(models))[1])
+    of_mark = np.append(inference.model, -1)[marks.request]
     _, mark_key = _grouped(of_mark, marks.phase, len(models))
     n_marks = np.bincount(mark_key)
     keys, code = distinct_codes(np.concatenate((np.flatnonzero(n), np.flatnonzero(n_marks), key)))

@@ -83,7 +83,7 @@ class RequestParts:
     """Time of each request by Part: int64[n, N_PARTS], in ps; `end`: when each ends. `batch_device_ps`: time
     in which a device worked for each batch.
 
-    `counts_others`: whether waiting for devices that work for others was told apart from waiting as such.
+    `counts_others`: whether waiting for devices that work for others is separate from other waiting.
     """
 
     time_ps: Int64s
@@ -103,7 +103,7 @@ def request_parts(trace: Trace) -> RequestParts:
     batches = np.arange(n, len(marks)), marks.start[n:], extent.end[n:]
     execution, start, end = (np.concatenate(pair) for pair in zip(_spans(trace), batches, strict=True))
     is_own = np.ones(len(start), np.bool_)
-    is_own[n : 2 * n] = False  # what a request's batch does stands in the batch's own span
+    is_own[n : 2 * n] = False  # the work of a request's batch is in the batch's own span
     others, counts_others = _busy_with_others(trace, execution[is_own], start[is_own], end[is_own])
     pieces = _joined([own_work, *_host_pieces(trace), others]).clipped(marks.start, extent.end)
     # Most requests wait for the whole of their batch, whose time is charged once.
@@ -141,7 +141,7 @@ def _spans(trace: Trace) -> tuple[Int64s, Int64s, Int64s]:
 
 
 def _of_requests(trace: Trace, time: Int64s, column: Int64s) -> Int64s:
-    """Times of requests from those of their three stretches, which are columns of `time`; what lies between
+    """Times of requests from those of their three stretches, which are columns of `time`; the time between
     the first two is the queue.
     """
     marks, end = executions(trace), extents(trace).end
@@ -213,8 +213,8 @@ def _host_pieces(trace: Trace) -> list[_Pieces]:
 
 
 def _may_only_wait(trace: Trace) -> npt.NDArray[np.bool_]:
-    """Executions without any event inside and without work, while a device works for nobody known: a client
-    that waits for its answer looks like that.
+    """Executions without events inside and without work, while a device does work of no known execution:
+    clients that wait for an answer look like this.
     """
     marks, done = executions(trace), work(trace)
     following = np.minimum(marks.row + 1, max(trace.n_events - 1, 0))

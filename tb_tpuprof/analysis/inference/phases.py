@@ -61,10 +61,10 @@ class PhaseMarks:
 
 @once
 def phase_marks(trace: Trace) -> PhaseMarks:
-    """The marks of one host; none if nothing tells phases apart."""
-    found, marks, done = requests(trace), executions(trace), work(trace)
+    """The marks of one host; none if the trace does not distinguish phases."""
+    marked, marks, done = requests(trace), executions(trace), work(trace)
     own = marks.row[: marks.n_requests]
-    if found.unit == "pass":
+    if marked.unit == "pass":
         row, owner, is_certain = own, done.owner, done.is_certain
         inner = marks
     else:
@@ -97,7 +97,7 @@ def _phase_and_counts(name: str) -> tuple[int, int, int]:
 
 def _annotated(trace: Trace, own: Rows) -> Rows:
     """Annotations of phases, by start: those among the requests `own`, and if one of all is called `prefill`,
-    those inside or beside requests, too.
+    those inside and outside of requests, too.
     """
     names = metadata_names(trace)
     rows = np.flatnonzero(np.isin(trace.metadata["plane"], planes(trace).hosts)).tolist()

@@ -107,17 +107,17 @@ class Tokens:
 @once
 def host_tokens(trace: Trace) -> Tokens:
     """The times of tokens of one host."""
-    marks, found = phase_marks(trace), host_inference(trace)
-    model = np.append(found.model, -1)[marks.request]
+    marks, inference = phase_marks(trace), host_inference(trace)
+    model = np.append(inference.model, -1)[marks.request]
     if requests(trace).unit == "pass":
-        return _by_step(trace, marks, model, "pass", found.models)
+        return _by_step(trace, marks, model, "pass", inference.models)
     # A loop may decode its data; one that has a prefill decodes tokens.
     if not (marks.phase == Phase.PREFILL).any():
-        return _no_tokens(found.models)
+        return _no_tokens(inference.models)
     grouped = _by_id(trace, marks) or _by_event_around(trace, marks)
     if grouped:
-        return _by_request(marks, model, grouped, found.models)
-    return _by_step(trace, marks, model, "step", found.models)
+        return _by_request(marks, model, grouped, inference.models)
+    return _by_step(trace, marks, model, "step", inference.models)
 
 
 def _no_generations() -> Generations:
@@ -247,8 +247,8 @@ def _latest(mask: npt.NDArray[np.bool_], line: npt.NDArray[np.integer]) -> Int64
 
 
 def summed_tokens(parts: Sequence[Tokens], models: tuple[str, ...]) -> Tokens:
-    """The times of several hosts together; `models`: those of all. Of hosts whose numbers are of other things
-    than those of the host with the most, none count.
+    """The times of several hosts together; `models`: those of all. Only hosts whose numbers are by the same
+    thing as those of the host with the most times count.
     """
     by = max(parts, key=len).by
     chosen = [(number, part) for number, part in enumerate(parts) if part.by == by]

@@ -36,10 +36,10 @@ from tb_tpuprof.units import format_fraction, format_time
 Int64s = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.intp]
 Mode = Literal["in_process", "workers", "unknown"]
-MATTERS = 0.01  # of the steps' time, from which a change is worth its name
+MATTERS = 0.01  # of the steps' time, from which a change is listed
 MOST_WORKERS = 64  # more are not suggested
-_FEWEST_FETCHES = 8  # from which one of them can stand out
-_STANDS_OUT = 0.8  # of all fetching, in one fetch beyond the median
+_FEWEST_FETCHES = 8  # from which one of them can be an outlier
+_OUTLIER = 0.8  # of all fetching, in one fetch beyond the median
 _SINGLE, _MULTI = "_SingleProcessDataLoaderIter", "_MultiProcessingDataLoaderIter"
 _PIN = "aten::pin_memory"
 _PAGEABLE = re.compile(r"memcpy ?h(?:to|2)d \(pageable -> .*", re.IGNORECASE)
@@ -195,8 +195,8 @@ def _exposed(trace: Trace, rows: Rows, covering: Rows) -> int:
 
 def loader_changes(use: LoaderUse) -> tuple[Change, ...]:
     """What to change on a host, the largest gain first. Gains of the loader add up to at most its waiting."""
-    found = [*_faster_loading(use), *_faster_copies(use)]
-    return tuple(sorted(found, key=lambda change: -change.gain_ps))
+    changes = [*_faster_loading(use), *_faster_copies(use)]
+    return tuple(sorted(changes, key=lambda change: -change.gain_ps))
 
 
 def _change(use: LoaderUse, text: str, why: str, gain_ps: float) -> list[Change]:
@@ -226,10 +226,10 @@ def _faster_loading(use: LoaderUse) -> list[Change]:
         typical = f"A fetch takes {format_time(use.median_ps)} (median)"
         why = f"{typical}; the trace does not show where batches are made."
         return _change(use, "Load in worker processes, or in more of them (`num_workers`)", why, waiting)
-    found = []
+    changes = []
     burst_ps = min(use.longest_ps - use.median_ps, waiting)
-    if use.n_fetches >= _FEWEST_FETCHES and burst_ps >= _STANDS_OUT * use.fetch_ps:
-        found += _change(
+    if use.n_fetches >= _FEWEST_FETCHES and burst_ps >= _OUTLIER * use.fetch_ps:
+        changes += _change(
             use,
             "If an epoch begins at the longest fetch, keep the workers: `persistent_workers=True`; else let "
             "them work further ahead: a larger `prefetch_factor`, or more `num_workers`",
@@ -239,7 +239,7 @@ def _faster_loading(use: LoaderUse) -> list[Change]:
         )
         waiting -= burst_ps
     factor = use.steps_ps / max(1, use.steps_ps - waiting)
-    found += _change(
+    changes += _change(
         use,
         f"Use {factor:.1f} times as many `num_workers`, or make loading cheaper (decoding, transforms, "
         "storage)",
@@ -247,12 +247,12 @@ def _faster_loading(use: LoaderUse) -> list[Change]:
         f"the steps would take one every {format_time((use.steps_ps - waiting) / use.n_fetches)}.",
         waiting,
     )
-    return found
+    return changes
 
 
 def _faster_copies(use: LoaderUse) -> list[Change]:
     pageable_ps = use.copy_wait_ps * use.pageable_share
-    found = _change(
+    changes = _change(
         use,
         "Copy from pinned memory: `DataLoader(pin_memory=True)` and `.to(device, non_blocking=True)`",
         f"{_n_copies(use.pageable.n)} from pageable memory took {format_time(use.pageable.time_ps)}, during "
@@ -260,14 +260,14 @@ def _faster_copies(use: LoaderUse) -> list[Change]:
         pageable_ps,
     )
     if use.pinned.n:
-        found += _change(
+        changes += _change(
             use,
             "Copy the next batch during the step: `non_blocking=True`, on a stream of its own",
             f"{_n_copies(use.pinned.n)} from pinned memory took {format_time(use.pinned.time_ps)}, partly "
             "while no kernel ran.",
             use.copy_wait_ps - pageable_ps,
         )
-    return found + _change(
+    return changes + _change(
         use,
         "Pin batches in the loader's own thread: `DataLoader(pin_memory=True)` with workers, and no "
         "`.pin_memory()` in the loop",

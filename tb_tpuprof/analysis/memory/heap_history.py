@@ -1,4 +1,4 @@
-"""The history of a PyTorch allocator → memory over time, its peak, what was in use at a moment, what stays.
+"""The history of a PyTorch allocator → memory over time, its peak, contents at a moment, blocks that stay.
 
     in use                ┌──┐     the blocks between `alloc` and `free_completed`, as requested
     since the start    ┌──┘  └──┐
@@ -30,7 +30,7 @@ from tb_tpuprof.trace.heap_history import (
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 N_QUARTERS = 4
-LEAST_STEADY = 8  # blocks that stay, from which a place is said to grow steadily
+LEAST_STEADY = 8  # blocks that stay, from which a place can grow steadily
 _EVEN_SHARE = 0.25  # of an even share that each quarter must add at least
 
 
@@ -135,14 +135,14 @@ def _partners(history: DeviceHistory, end: int) -> Int64s:
     return partner
 
 
-def contents(history: DeviceHistory, known: Levels, event: int) -> Contents:
+def contents(history: DeviceHistory, levels_after: Levels, event: int) -> Contents:
     """The blocks in use after an event."""
     action = history.action[: event + 1]
-    rows = np.flatnonzero((action == ALLOC) & (known.partner[: event + 1] > event))
-    older = _older(history, known)
+    rows = np.flatnonzero((action == ALLOC) & (levels_after.partner[: event + 1] > event))
+    older = _older(history, levels_after)
     survivors = history.survivors
     size = np.concatenate((history.size_bytes[rows], survivors.size_bytes[older]))
-    unknown = int(known.used_bytes[event]) - int(size.sum())
+    unknown = int(levels_after.used_bytes[event]) - int(size.sum())
     return Contents(
         np.concatenate((history.stack[rows], survivors.stack[older])).astype(np.int64),
         size,
@@ -151,20 +151,20 @@ def contents(history: DeviceHistory, known: Levels, event: int) -> Contents:
     )
 
 
-def _older(history: DeviceHistory, known: Levels) -> npt.NDArray[np.intp]:
+def _older(history: DeviceHistory, levels_after: Levels) -> npt.NDArray[np.intp]:
     """Survivors that were not allocated in the history: they were in use all the time."""
-    is_kept = (history.action == ALLOC) & (known.partner == len(history))
+    is_kept = (history.action == ALLOC) & (levels_after.partner == len(history))
     return np.flatnonzero(~np.isin(history.survivors.address, history.address[is_kept]))
 
 
-def kept(history: DeviceHistory, known: Levels, frame_of_stack: Int64s) -> Kept:
+def kept(history: DeviceHistory, levels_after: Levels, frame_of_stack: Int64s) -> Kept:
     """Allocations of the history by place (`frame_of_stack`), most bytes kept first. Blocks that the program
     has freed and a stream still uses are not kept.
     """
     rows = np.flatnonzero(history.action == ALLOC)
     frame, group = np.unique(frame_of_stack[history.stack[rows]], return_inverse=True)
     group, n = group.reshape(-1), len(frame)
-    stays = known.partner[rows] == len(history)
+    stays = levels_after.partner[rows] == len(history)
     if history.end_pending_bytes:  # the program has freed these
         stays &= _partners(history, REQUESTED)[rows] == len(history)
     size = history.size_bytes[rows]
@@ -215,7 +215,9 @@ def event_at(history: DeviceHistory, time_ps: int) -> int:
     return max(0, int(np.searchsorted(history.time_ps, time_ps, side="right")) - 1)
 
 
-def drawn_events(history: DeviceHistory, known: Levels, start_ps: int, end_ps: int, width_px: int) -> Int64s:
+def drawn_events(
+    history: DeviceHistory, levels_after: Levels, start_ps: int, end_ps: int, width_px: int
+) -> Int64s:
     """Events to draw from start to end on `width_px` pixels: all if they are few, else per pixel the lowest
     and the highest level in use, the highest held, and the last event, besides the first `4 * width_px`
     failed allocations. The last event before the window comes first.
@@ -228,8 +230,8 @@ def drawn_events(history: DeviceHistory, known: Levels, start_ps: int, end_ps: i
     edges = start_ps + pixel_ps * np.arange(1, (end_ps - start_ps) // pixel_ps + 1, dtype=np.int64)
     inner = np.searchsorted(history.time_ps[low:high], edges)
     cuts = low + np.unique(np.concatenate(([0, high - low], inner))).astype(np.int64)
-    least, most = extremes(known.used_bytes, cuts)
+    least, most = extremes(levels_after.used_bytes, cuts)
     failed = ooms(history)
     failed = failed[(failed >= low) & (failed < high)][: 4 * width_px]
-    parts = ([before], least, most, extremes(known.reserved_bytes, cuts)[1], cuts[1:] - 1, failed)
+    parts = ([before], least, most, extremes(levels_after.reserved_bytes, cuts)[1], cuts[1:] - 1, failed)
     return np.unique(np.concatenate(parts)).astype(np.int64)

@@ -44,8 +44,8 @@ class Holders:
 def allocations(events: MemoryEvents, memory: int) -> Int64s:
     """The allocations of one memory."""
     rows = events.of(memory)
-    found: Int64s = rows.start + np.flatnonzero(events.is_allocation[rows]).astype(np.int64)
-    return found
+    result: Int64s = rows.start + np.flatnonzero(events.is_allocation[rows]).astype(np.int64)
+    return result
 
 
 def holders(events: MemoryEvents, rows: Int64s, keys: Int64s, event: int) -> Holders:

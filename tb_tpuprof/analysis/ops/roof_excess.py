@@ -76,12 +76,12 @@ def excesses(ops: HloOps) -> tuple[Excess, ...]:
     )
 
 
-def excess_notices(found: Sequence[Excess], peaks: Roofs) -> tuple[Notice, ...]:
+def excess_notices(excesses: Sequence[Excess], peaks: Roofs) -> tuple[Notice, ...]:
     """A notice about such operations of one host or several: the worst of them by name (those too short to be
     measured last), how long the counted work takes at least, and the likely reason.
     """
     worst: dict[tuple[str, str], Excess] = {}
-    for excess in sorted(found, key=lambda one: (one.is_short, -one.factor)):
+    for excess in sorted(excesses, key=lambda one: (one.is_short, -one.factor)):
         worst.setdefault((excess.program, excess.op), excess)
     exceeding = list(worst.values())
     if not exceeding:

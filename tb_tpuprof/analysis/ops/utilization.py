@@ -133,15 +133,15 @@ def sum_utilization(parts: Sequence[Utilization]) -> Utilization:
     total = Utilization(*(sum(getattr(part, name) for part in parts) for name in names))
     for name in ("max_flops", "max_bytes"):
         rates = [getattr(part, name) / part.device_ps for part in parts if part.device_ps]
-        known = next((rate for rate in rates if rate), 0.0)
+        peak_rate = next((rate for rate in rates if rate), 0.0)
         unnamed_ps = sum(part.device_ps for part in parts if not getattr(part, name))
-        total = replace(total, **{name: getattr(total, name) + known * unnamed_ps})
+        total = replace(total, **{name: getattr(total, name) + peak_rate * unnamed_ps})
     return total
 
 
 def with_work_of(use: Utilization, ops: HloOps) -> Utilization:
-    """The utilization with the work of operations of several hosts: what is unknown of one of them on any
-    host is in no sum, as on the pages of operations.
+    """The utilization with the work of operations of several hosts: an operation's work that is unknown on
+    any host is in no sum, as on the pages of operations.
     """
     flops, hbm_bytes, roof_flops = _work(ops)
     return replace(use, flops=flops, hbm_bytes=hbm_bytes, roof_flops=roof_flops)

@@ -40,8 +40,8 @@ def gpu_exchanges(trace: Trace, cores: Sequence[Int64s]) -> tuple[tuple[Transfer
     ops = _transfers(trace, links, used[used >= 0].tolist())
     code = np.full(len(links) + 1, -1, np.int64)
     code[list(ops)] = len(by_name) + np.arange(len(ops))
-    found = [np.where(code[link] >= 0, code[link], op) for link, op in zip(linked, op_of, strict=True)]
-    return _used((*by_name, *ops.values()), found)
+    op_of_events = [np.where(code[link] >= 0, code[link], op) for link, op in zip(linked, op_of, strict=True)]
+    return _used((*by_name, *ops.values()), op_of_events)
 
 
 def _linked(links: HloLinks, rows: Int64s, is_transfer: npt.NDArray[np.bool_]) -> Int64s:
@@ -52,17 +52,17 @@ def _linked(links: HloLinks, rows: Int64s, is_transfer: npt.NDArray[np.bool_]) -
 
 
 def _transfers(trace: Trace, links: HloLinks, used: Sequence[int]) -> dict[int, TransferOp]:
-    """The collectives among linked operations, by their row. Names are told apart by program where several
+    """The collectives among linked operations, by their row. Names include the program where several
     programs have an instruction of one name.
     """
-    found = {i: transfer for i in used if (transfer := _transfer(trace, links.ops[i])) is not None}
-    count = Counter({(links.ops[i].program_id, transfer.name) for i, transfer in found.items()})
+    transfers = {i: transfer for i in used if (transfer := _transfer(trace, links.ops[i])) is not None}
+    count = Counter({(links.ops[i].program_id, transfer.name) for i, transfer in transfers.items()})
     programs = Counter(name for _, name in count)
     return {
         i: replace(transfer, name=f"{transfer.name} of {_title(trace, links.ops[i].program_id)}")
         if programs[transfer.name] > 1
         else transfer
-        for i, transfer in found.items()
+        for i, transfer in transfers.items()
     }
 
 
@@ -122,7 +122,7 @@ def result_bytes(module: HloModule, row: int) -> int:
 
 
 def _used(ops: tuple[TransferOp, ...], op_of: list[Int64s]) -> tuple[tuple[TransferOp, ...], list[Int64s]]:
-    """Only the transfers that some event has, numbered anew."""
+    """Only the transfers that some event has, renumbered."""
     used = np.unique(np.concatenate([np.empty(0, np.int64), *op_of]))
     used = used[used >= 0]
     code = np.full(len(ops) + 1, -1, np.int64)

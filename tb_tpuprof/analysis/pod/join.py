@@ -22,7 +22,7 @@ from tb_tpuprof.analysis.pod.groups import groups_by_ends
 from tb_tpuprof.analysis.pod.host import PodCore, PodHost, steps_to_share
 from tb_tpuprof.analysis.pod.parts import N_PARTS, Part
 from tb_tpuprof.analysis.pod.transfers import TransferOp
-from tb_tpuprof.analysis.steps.combine import common_steps
+from tb_tpuprof.analysis.steps.combine import CommonSteps, common_steps
 from tb_tpuprof.trace.collectives import SEND_RECEIVE
 
 Int64s = npt.NDArray[np.int64]
@@ -157,6 +157,12 @@ def join(parts: Sequence[PodHost], correction_ns: Sequence[int] = ()) -> Pod:
         for part, rows in zip(parts, common.rows, strict=True)
         if rows.stop > rows.start and part.cores
     ]
+    first = used_hosts[0][0] if used_hosts else parts[0]
+    return _pod_of(used_hosts, first, common)
+
+
+def _pod_of(used_hosts: Sequence[tuple[PodHost, slice]], first: PodHost, common: CommonSteps) -> Pod:
+    """The pod of hosts with the rows of their common steps; `first` states its kind and device."""
     n_steps = len(common.steps) if used_hosts else 0
     cores = tuple(core for part, _ in used_hosts for core in part.cores)
     host_of = np.repeat(np.arange(len(used_hosts)), [len(part.cores) for part, _ in used_hosts]).astype(
@@ -177,7 +183,6 @@ def join(parts: Sequence[PodHost], correction_ns: Sequence[int] = ()) -> Pod:
     row_of = {int(device): row for row, device in enumerate(device_of.tolist())}
     collectives, late_idle_ps, waited_ps = transfers.wait(part_ps, row_of)
     channels, n_unplaced = transfers.channels(row_of, n_steps)
-    first = next((part for part, _ in used_hosts), parts[0])
     link = link_of(first.device)
     return Pod(
         tuple(part.host for part, _ in used_hosts),

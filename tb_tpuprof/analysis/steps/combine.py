@@ -84,26 +84,30 @@ def common_steps(parts: Sequence[Steps], start_ns: Sequence[int]) -> CommonSteps
     if last <= first:
         return CommonSteps(no_steps(), n_without, True, (_NONE,) * len(parts))
     common_rows = [slice(first + shift, last + shift) for shift in shifts]
-    leader, leader_rows = parts[with_steps[lead]], common_rows[lead]
-    class_ps = np.sum(
-        [parts[i].class_ps[part] for i, part in zip(with_steps, common_rows, strict=True)], axis=0
-    ) // len(with_steps)
     return CommonSteps(
-        Steps(
-            leader.number[leader_rows],
-            leader.name[leader_rows],
-            leader.start_ps[leader_rows],
-            class_ps.sum(axis=1),
-            class_ps,
-            leader.source,
-            leader.n_incomplete,
-            leader.n_trimmed,
-            how=leader.how,
-            waits=_mean_waits([parts[i] for i in with_steps], common_rows),
-            is_on_devices=leader.is_on_devices,
-        ),
+        _mean_steps([parts[i] for i in with_steps], common_rows, lead),
         n_without,
         rows=tuple(common_rows[with_steps.index(i)] if i in with_steps else _NONE for i in range(len(parts))),
+    )
+
+
+def _mean_steps(parts: Sequence[Steps], rows: Sequence[slice], lead: int) -> Steps:
+    """Steps with the hosts' mean of each class; names, numbers and starts are those of the host `lead`."""
+    leader, leader_rows = parts[lead], rows[lead]
+    class_ps = np.sum([part.class_ps[own] for part, own in zip(parts, rows, strict=True)], axis=0)
+    class_ps //= len(parts)
+    return Steps(
+        leader.number[leader_rows],
+        leader.name[leader_rows],
+        leader.start_ps[leader_rows],
+        class_ps.sum(axis=1),
+        class_ps,
+        leader.source,
+        leader.n_incomplete,
+        leader.n_trimmed,
+        how=leader.how,
+        waits=_mean_waits(parts, rows),
+        is_on_devices=leader.is_on_devices,
     )
 
 

@@ -11,6 +11,7 @@ from tb_tpuprof.analysis.events.frameworks import JAX, PYTORCH, SERVING, TENSORF
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.planes import planes
 from tb_tpuprof.analysis.steps.combine import CommonSteps
+from tb_tpuprof.analysis.steps.record import Steps
 from tb_tpuprof.trace.trace import Trace
 
 _HOW_TO_ANNOTATE = {
@@ -100,7 +101,6 @@ def step_notices(
     grouping impossible.
     """
     steps = common.steps
-    annotate = f"{annotate_remedy(framework)} {_LONGER}"
     if common.is_disjoint:
         text = (
             "The hosts have no steps in common, so there is no step time for the whole run: each host has "
@@ -108,33 +108,7 @@ def step_notices(
         )
         return (Notice("warning", text, "Capture all hosts at the same time, or select a single host."),)
     if not len(steps):
-        if has_loop_ops:
-            return (
-                Notice(
-                    "warning",
-                    "TensorFlow v1 loops run on the host: their steps cannot be distinguished.",
-                    annotate,
-                ),
-            )
-        if steps.n_incomplete:
-            text = f"Found {_steps(steps.n_incomplete)} without computation, so there is no step time."
-            return (Notice("warning", text, annotate),)
-        if steps.n_unmarked_runs:
-            runs = (
-                "1 program run" if steps.n_unmarked_runs == 1 else f"{steps.n_unmarked_runs:,} program runs"
-            )
-            text = (
-                "The TPU marked no steps (there is no line `Steps`), so there is no step time. The trace "
-                f"contains {runs}."
-            )
-            return (
-                Notice(
-                    "warning",
-                    text,
-                    f"{_REQUESTS}{annotate_remedy(framework)[:1].lower()}{annotate_remedy(framework)[1:]}",
-                ),
-            )
-        return (Notice("warning", "No steps were found, so there is no step time.", annotate),)
+        return (_no_steps_notice(steps, has_loop_ops, annotate_remedy(framework)),)
     notices = []
     if steps.source == "function":
         text = (
@@ -167,6 +141,25 @@ def step_notices(
     if steps.n_incomplete:
         notices.append(Notice("info", f"Excluded {_steps(steps.n_incomplete)} without computation."))
     return tuple(notices)
+
+
+def _no_steps_notice(steps: Steps, has_loop_ops: bool, annotate: str) -> Notice:
+    """Why there are no steps. `annotate`: how to mark them."""
+    if has_loop_ops:
+        text = "TensorFlow v1 loops run on the host: their steps cannot be distinguished."
+    elif steps.n_incomplete:
+        text = f"Found {_steps(steps.n_incomplete)} without computation, so there is no step time."
+    elif steps.n_unmarked_runs:
+        n_runs = steps.n_unmarked_runs
+        runs = "1 program run" if n_runs == 1 else f"{n_runs:,} program runs"
+        text = (
+            "The TPU marked no steps (there is no line `Steps`), so there is no step time. The trace "
+            f"contains {runs}."
+        )
+        return Notice("warning", text, f"{_REQUESTS}{annotate[:1].lower()}{annotate[1:]}")
+    else:
+        text = "No steps were found, so there is no step time."
+    return Notice("warning", text, f"{annotate} {_LONGER}")
 
 
 def _steps(n: int) -> str:

@@ -132,7 +132,7 @@ def _loop_candidates(trace: Trace, names: npt.NDArray[np.int32]) -> list[int]:
 
 def _stated_groups(trace: Trace, owner: npt.NDArray[np.int32], stated: npt.NDArray[np.int64]) -> Groups:
     """The groups that the file states: `group_id`, and `step_name` on the roots. A file may state any number:
-    where one is large, the groups are numbered anew, as tables by group would not fit into the memory.
+    where one is large, the groups are renumbered, as tables by group would not fit into the memory.
     """
     group = np.full(trace.n_events, -1, np.int32)
     owner, stated = owner[stated >= 0], stated[stated >= 0]

@@ -11,6 +11,7 @@ and on other threads.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -161,17 +162,6 @@ def forest(trace: Trace) -> Forest:
     produced = np.flatnonzero(is_produced & has_parent_id)
     takers = _takers(produced, parent_id, element[outer_row[produced]], iterator, handovers, start + duration)
     parent[produced[takers >= 0]] = takers[takers >= 0]
-    is_generator = (
-        np.array([bool(_DEVICE_GENERATOR.fullmatch(stage)) for stage in stages], np.bool_)[node]
-        & has_parent_id
-    )
-    device_prefetches = np.unique(parent_id[is_generator])
-    # Newer versions put a root above the device's prefetch.
-    device_iterators = frozenset(
-        np.concatenate(
-            (device_prefetches, parent_id[has_parent_id & np.isin(iterator, device_prefetches)])
-        ).tolist()
-    )
     after_ps = _after_handover(trace, rows, row_kind, outer, index_of_row)
     base = _IteratorEvents(events, start, duration, iterator, has_id, parent, node, is_root, after_ps)
     owner = np.where(row_kind == 1, index_of_row[:-1], -1)
@@ -179,9 +169,20 @@ def forest(trace: Trace) -> Forest:
     return _build(
         base,
         stages,
-        device_iterators,
+        _device_iterators(stages, node, iterator, parent_id, has_parent_id),
         _functions(trace, rows[row_kind < 3], owner[row_kind < 3], row_kind[row_kind < 3], len(positions)),
     )
+
+
+def _device_iterators(
+    stages: Sequence[str], node: Ints, iterator: Ints, parent_id: Ints, has_parent_id: Bools
+) -> frozenset[int]:
+    """Ids of the iterators that prefetch to a device, and of their roots."""
+    generators = np.array([bool(_DEVICE_GENERATOR.fullmatch(stage)) for stage in stages], np.bool_)
+    prefetches = np.unique(parent_id[generators[node] & has_parent_id])
+    # Newer versions put a root above the device's prefetch.
+    roots = parent_id[has_parent_id & np.isin(iterator, prefetches)]
+    return frozenset(np.concatenate((prefetches, roots)).tolist())
 
 
 @dataclass(frozen=True)

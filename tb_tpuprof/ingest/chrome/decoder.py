@@ -113,26 +113,24 @@ def trace_of(raw: RawEvents, file: EventFile) -> Trace:
     )
     strings = Strings.of(raw.texts.items)
     tables = [StatTable(table, strings) for table in stat_tables]
-    warnings, notes, n_unread = _notes(raw, unbound)
-    n_damaged = raw.n_left_out + raw.n_lost_blocks + pairing.n_unmatched + n_bad + n_unread + (raw.bad >= 0)
-    damage = _damage(raw, pairing.n_unmatched, n_bad)
-    info = TraceInfo(
-        file.host,
-        file.path,
-        len(data),
-        raw.start_ns + shift_ns,
-        (),
-        (),
-        warnings,
-        int(n_damaged),
-        damage,
-        notes,
-    )
+    info = _info(file, raw, raw.start_ns + shift_ns, unbound, (pairing.n_unmatched, n_bad))
     return Trace(
         info, strings, laid_out.planes, lines, Table(schema.EVENTS, events), metadata,
         table_from_rows(schema.AGGREGATES, ()), table_from_rows(schema.STAT_NAMES, ()),
         tables[0], tables[1], tables[2], file.source, laid_out.line_kinds, counters, samples, flows,
     )  # fmt: skip
+
+
+def _info(
+    file: EventFile, raw: RawEvents, start_ns: int, unbound: Unbound, n_wrong: tuple[int, int]
+) -> TraceInfo:
+    """Facts of the file. `n_wrong`: ends without a begin; counter values that are not numbers."""
+    warnings, notes, n_unread = _notes(raw, unbound)
+    n_damaged = raw.n_left_out + raw.n_lost_blocks + sum(n_wrong) + n_unread + (raw.bad >= 0)
+    damage = _damage(raw, *n_wrong)
+    return TraceInfo(
+        file.host, file.path, len(file.data), start_ns, (), (), warnings, int(n_damaged), damage, notes
+    )
 
 
 def _ordered(slices: Slices, laid_out: Layout) -> tuple[Slices, Array, Table]:

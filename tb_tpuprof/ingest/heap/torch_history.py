@@ -132,7 +132,7 @@ class _Reader:
         reserved = ends.reserved.get(device, 0)
         if float(size.sum(dtype=np.float64)) + reserved + sum(row[1] for row in blocks) > MOST_BYTES:
             raise self._too_large("has sizes that add up to more than 64 bits")
-        at, requested, of_stack = np.array(blocks, np.int64).reshape(-1, 3).T
+        addresses, requested, of_stack = np.array(blocks, np.int64).reshape(-1, 3).T
         return DeviceHistory(
             f"GPU {device}",
             np.maximum.accumulate(elapsed),
@@ -142,7 +142,7 @@ class _Reader:
             stack.astype(np.int32),
             reserved,
             ends.pending.get(device, 0),
-            Survivors(at, requested, of_stack.astype(np.int32)),
+            Survivors(addresses, requested, of_stack.astype(np.int32)),
         )
 
     def _too_large(self, what: str) -> TraceFormatError:
@@ -170,8 +170,8 @@ class _Ends:
             size, state = whole(block.get("size")), block.get("state")
             if isinstance(state, str) and state != _FREE:
                 requested = whole(block.get("requested_size", size))
-                at = _address(block.get("address", address))
-                row = (at, requested, self.stacks.number(block.get("frames")))
+                block_address = _address(block.get("address", address))
+                row = (block_address, requested, self.stacks.number(block.get("frames")))
                 self.blocks.setdefault(device, []).append(row)
                 if state in _PENDING:
                     self.pending[device] = self.pending.get(device, 0) + requested

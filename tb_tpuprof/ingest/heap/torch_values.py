@@ -1,4 +1,4 @@
-"""Values of PyTorch's snapshots, whose types nobody vouches for, and their stacks as numbers."""
+"""Values of PyTorch's snapshots, which may have any type, and their stacks as numbers."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from tb_tpuprof.trace.hlo_buffers import BufferAssignment
 from tb_tpuprof.trace.hlo_frames import StackFrames
 from tb_tpuprof.trace.hlo_schema import COMPUTATIONS, INSTRUCTIONS
 from tb_tpuprof.trace.hlo_shape import NO_SHAPE, Shape
-from tb_tpuprof.trace.table import Table
+from tb_tpuprof.trace.table import Array, Table
 
 Ints = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int32]
@@ -91,6 +91,39 @@ def _looks_like_a_name(block: Bytes, start: int, size: int) -> bool:
     return size > 0 and int(block[start]) != 0x0A and bytes(block[start : start + size]).isascii()
 
 
+def _computations(values: Ints, texts: list[Rows], root: Rows, offsets: Ints) -> dict[str, Array]:
+    """Columns of computations; `offsets`: of their instructions."""
+    return {
+        "id": values[:, 1],
+        "name": texts[7],
+        "root": root,
+        "first_instruction": offsets[:-1].astype(np.int32),
+        "n_instructions": np.diff(offsets).astype(np.int32),
+        "is_fusion": values[:, 3] != 0,
+        "execution_thread": texts[8],
+    }
+
+
+def _fields_of_instructions(values: Ints, metadata: Ints, texts: list[Rows]) -> dict[str, Array]:
+    """Columns that are fields of the instructions or of their metadata; `texts`: string ids."""
+    return {
+        "id": values[:, 7],
+        "name": texts[0],
+        "op_type": texts[3],
+        "op_name": texts[4],
+        "source_file": texts[5],
+        "source_line": _int32(metadata[:, 4]),
+        "stack_frame": _int32(metadata[:, 5]),
+        "deduplicated_name": texts[6],
+        "fusion_kind": texts[1],
+        "custom_call_target": texts[2],
+        "parameter_number": values[:, 8],
+        "tuple_index": values[:, 9],
+        "channel_id": values[:, 10],
+        "backend_position": values[:, 4],
+    }
+
+
 class _ModuleReader:
     """Reads the module in data[start:start + size]."""
 
@@ -131,44 +164,23 @@ class _ModuleReader:
             ),
         )
         operands, calls, root = links
-        columns = {
+        instructions = {
             "computation": np.repeat(np.arange(k, dtype=np.int32), np.diff(offsets)),
-            "id": ids,
-            "name": text_columns[0],
             "opcode": opcode,
             "shape": shape,
-            "op_type": text_columns[3],
-            "op_name": text_columns[4],
-            "source_file": text_columns[5],
-            "source_line": _int32(metadata[:, 4]),
-            "stack_frame": _int32(metadata[:, 5]),
-            "deduplicated_name": text_columns[6],
-            "fusion_kind": text_columns[1],
-            "custom_call_target": text_columns[2],
-            "parameter_number": values[:, 8],
-            "tuple_index": values[:, 9],
-            "channel_id": values[:, 10],
-            "backend_position": values[:, 4],
             "backend_size": np.maximum(lengths[:, 4], 0),
             "position": instruction_starts,
             "size": instruction_sizes,
+            **_fields_of_instructions(values, metadata, text_columns),
         }
-        computations = {
-            "id": computation_values[:, 1],
-            "name": text_columns[7],
-            "root": root,
-            "first_instruction": offsets[:-1].astype(np.int32),
-            "n_instructions": np.diff(offsets).astype(np.int32),
-            "is_fusion": computation_values[:, 3] != 0,
-            "execution_thread": text_columns[8],
-        }
+        computations = _computations(computation_values, text_columns, root, offsets)
         if not k and not self.top.has(1):
             raise TraceFormatError(self.path, -1, "is not an HLO program")
         source = LazyParts(self.data, self.top, assignment)
         return HloModule(
             self._info(program_id, computations, strings),
             Table(COMPUTATIONS, computations),
-            Table(INSTRUCTIONS, columns),
+            Table(INSTRUCTIONS, {column.name: instructions[column.name] for column in INSTRUCTIONS}),
             operands,
             calls,
             shapes,

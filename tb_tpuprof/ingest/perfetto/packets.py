@@ -86,12 +86,12 @@ def read_spans(data: Bytes, messages: Spans, numbers: tuple[int, ...]) -> dict[i
     }
 
 
-def _spread(found: Spans, rows: npt.NDArray[np.intp], n: int) -> Spans:
+def _spread(field: Spans, rows: npt.NDArray[np.intp], n: int) -> Spans:
     """A field of the messages at `rows` as a field of all `n` messages."""
     if len(rows) == n:
-        return found
+        return field
     value, size = np.zeros(n, np.int64), np.full(n, -1, np.int64)
-    value[rows], size[rows] = found.value, found.size
+    value[rows], size[rows] = field.value, field.size
     return Spans(value, size)
 
 

@@ -307,18 +307,7 @@ class _Assembly:
         for decoder in all_decoders:
             decoder.release()
         file.release()
-        keys = np.concatenate(
-            [
-                _NO_IDS,
-                *(self.names[p.first_stat_name : p.first_stat_name + len(p.stat_ids)] for p in self.planes),
-            ]
-        )
-        stats = {
-            part: GatheredStats(
-                [decoder.stats for decoder in part_decoders], keys, [texts.pop(0) for _ in part_decoders]
-            )
-            for part, part_decoders in decoders.items()
-        }
+        stats = self._gathered(decoders, texts)
         events, event_stats = self.lines.compact(lines, stats["event"])
         columns = ordering.ordered(events, lines, event_stats, in_order, n_aggregates)
         shift_ns = ordering.shift_to_start(columns.events)
@@ -344,6 +333,22 @@ class _Assembly:
         if trace.n_events:
             trace.take_duration(max(decoder.last_end for decoder in self.lines.decoders) - shift_ns * 1000)
         return trace
+
+    def _gathered(
+        self, decoders: dict[str, list[Decoder]], texts: list[npt.NDArray[np.int32]]
+    ) -> dict[str, GatheredStats]:
+        """The stats of each part's decoders. Takes the string ids of their texts out of `texts`, in order."""
+        names_of_planes = (
+            self.names[plane.first_stat_name : plane.first_stat_name + len(plane.stat_ids)]
+            for plane in self.planes
+        )
+        keys = np.concatenate([_NO_IDS, *names_of_planes])
+        return {
+            part: GatheredStats(
+                [decoder.stats for decoder in part_decoders], keys, [texts.pop(0) for _ in part_decoders]
+            )
+            for part, part_decoders in decoders.items()
+        }
 
     def _start_ns(self) -> int:
         """The earliest clock of a line that has events."""

@@ -148,17 +148,17 @@ def reason(load: Load, loads: HostLoads) -> str:
 
 
 def load_sentence(loads: HostLoads, model: str, unit: str) -> str:
-    """What limits the device, by phase if phases are told apart; empty on a CPU, whose peaks are unknown."""
+    """What limits the device, by phase if the trace has several; empty on a CPU, whose peaks are unknown."""
     if loads.kind == "CPU" or not loads.of(model).device_ps:
         return ""
     phases = [phase for phase in loads.phases(model) if loads.of(model, phase).device_ps]
     rows = [(phase.label.lower(), loads.of(model, phase)) for phase in phases]
     rows = rows or [(unit, loads.of(model))]
     device = f"the {loads.kind}"
-    known = [(name, load) for name, load in rows if load.bound != "unknown"]
-    if not known:
+    judged = [(name, load) for name, load in rows if load.bound != "unknown"]
+    if not judged:
         return f"What limits {device} while it works is unknown: {reason(rows[0][1], loads)}."
-    limits = "; ".join(f"{name}: {_limit(load)}" for name, load in known)
+    limits = "; ".join(f"{name}: {_limit(load)}" for name, load in judged)
     missing = [name for name, load in rows if load.bound == "unknown"]
     rest = f"; {' and '.join(missing)}: unknown" if missing else ""
     return f"While {device} works, {limits}{rest}."

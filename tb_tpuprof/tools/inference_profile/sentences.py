@@ -174,7 +174,7 @@ def _tail_sentence(found: HostInference) -> str:
 
 
 def _phase_sentence(found: HostInference) -> str:
-    """The phase that takes most of the device's time, if passes of several phases are told apart."""
+    """The phase that takes most of the device's time, if there are passes of several phases."""
     device = found.part_ps[:, Part.DEVICE].astype(np.float64)
     times = {phase: float(device[found.phase == phase].sum()) for phase in Phase if phase is not Phase.NONE}
     total = sum(times.values())

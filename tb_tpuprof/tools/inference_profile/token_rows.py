@@ -67,7 +67,7 @@ TOKEN_SCALARS = (
         "First token p50",
         "ps",
         "Half of the first tokens take at most this long: from the request's start to the end of its "
-        "prefill; where requests are not told apart, from the start of the prefill",
+        "prefill; where single requests are not known, from the start of the prefill",
         is_optional=True,
         formula="time to the first token at rank ⌈0.5 × n⌉",
     ),
@@ -75,22 +75,22 @@ TOKEN_SCALARS = (
         "token_gap_p50_ps",
         "Between tokens p50",
         "ps",
-        "Half of the times between two tokens of a request are at most this long; where requests are not "
-        "told apart, of an engine's sequences",
+        "Half of the times between two tokens of a request are at most this long; where single requests are "
+        "not known, of an engine's sequences",
         is_optional=True,
         formula="time between tokens at rank ⌈0.5 × n⌉",
     ),
 )
 _BASIS = {
     "request": "by request",
-    "pass": "by forward pass, as no request is told apart: time in the queue is unknown",
-    "step": "by annotation, as no request is told apart: time in the queue is unknown",
+    "pass": "by forward pass, as single requests are not known: time in the queue is unknown",
+    "step": "by annotation, as single requests are not known: time in the queue is unknown",
 }
 _BY = {"request": "", "pass": " · by pass", "step": " · by annotation"}
 
 
 def token_tables(tokens: Tokens, hosts: tuple[str, ...]) -> dict[str, Table]:
-    """Times of tokens, and by request where requests are told apart; none if the trace marks no phases."""
+    """Times of tokens, and by request where single requests are known; none if the trace marks no phases."""
     each = _measures(tokens)
     if not each:
         return {}
@@ -110,14 +110,14 @@ def token_tables(tokens: Tokens, hosts: tuple[str, ...]) -> dict[str, Table]:
 
 
 def _measures(tokens: Tokens) -> list[tuple[str, npt.NDArray[np.int64]]]:
-    """Titles and times in ps of what there is any of."""
+    """Titles and times in ps of the measures that have any."""
     each = tokens.generations.token_ps
-    found = [
+    measures = [
         ("To first token", tokens.first_ps),
         ("Between tokens", tokens.gap_ps),
         ("Per token of a request", np.round(each[np.isfinite(each)]).astype(np.int64)),
     ]
-    return [(title, values) for title, values in found if len(values)]
+    return [(title, values) for title, values in measures if len(values)]
 
 
 def _generations(tokens: Tokens, hosts: tuple[str, ...]) -> Table:
@@ -148,11 +148,15 @@ def token_numbers(tokens: Tokens) -> dict[str, Number]:
     result = {}
     named = (("first_token_p50_ps", tokens.first_ps), ("token_gap_p50_ps", tokens.gap_ps))
     for name, values in named:
-        at = {one.name: one.latency_ps for one in percentiles(values)}
-        if at["p50"] >= 0:
-            tail = next((mark for mark in ("p99", "p90") if at[mark] >= 0), "")
-            note = f"{tail} {format_time(at[tail])}" if tail else f"longest {format_time(int(values.max()))}"
-            result[name] = Number(at["p50"], note + _BY[tokens.by])
+        latency_at = {one.name: one.latency_ps for one in percentiles(values)}
+        if latency_at["p50"] >= 0:
+            tail = next((mark for mark in ("p99", "p90") if latency_at[mark] >= 0), "")
+            note = (
+                f"{tail} {format_time(latency_at[tail])}"
+                if tail
+                else f"longest {format_time(int(values.max()))}"
+            )
+            result[name] = Number(latency_at["p50"], note + _BY[tokens.by])
     return result
 
 

@@ -21,12 +21,12 @@ LOADER = TableSpec(
     "Data loader",
     (
         text("host", "Host", "The host whose steps fetch batches"),
-        text("iterator", "Iterator", "The call that takes most of the time of fetching"),
+        text("iterator", "Iterator", "The call that takes most of the fetching time"),
         text(
             "loads_in",
             "Loads in",
             "Whether the training process makes the batches itself, or waits for worker processes",
-            unknown="the trace has a frame of the loader, which does not say it",
+            unknown="the trace has only a Python frame of the loader, which does not show it",
         ),
         number("n_fetches", "Batches", "count", "Number of batches fetched in the steps shown"),
         number("fetch_ps", "Fetching", "ps", "Time of fetching per step, on the steps' own thread"),

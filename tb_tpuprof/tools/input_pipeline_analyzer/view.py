@@ -24,13 +24,15 @@ from tb_tpuprof.session import Session
 from tb_tpuprof.tools.base import Params
 from tb_tpuprof.tools.clocks import clocks_of
 from tb_tpuprof.tools.facts import framework_of, step_share, step_time_base
-from tb_tpuprof.tools.input_pipeline_analyzer.tables import (
+from tb_tpuprof.tools.input_pipeline_analyzer.declared import (
     ADVICE,
     HOST_PARTS,
     PARTS,
     SCALARS,
     TABLES,
     TILES,
+)
+from tb_tpuprof.tools.input_pipeline_analyzer.tables import (
     breakdown_table,
     deviation,
     host_categories_table,

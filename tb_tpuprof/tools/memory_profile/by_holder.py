@@ -1,4 +1,4 @@
-"""Tables of who allocated what is in the chosen memory: PyTorch's modules, and operations."""
+"""Tables of the allocators of the chosen memory's contents: PyTorch's modules, and operations."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def holder_tables(
     trace: Trace, events: MemoryEvents, memory: int, event: int, moment: str
 ) -> dict[str, Table]:
     """Both tables; none of modules if the trace has none, and only for PyTorch, whose allocations name their
-    operations one inside another.
+    nested operations.
     """
     if not events.stats.has("allocated_for"):
         return {}
@@ -73,7 +73,7 @@ def _operations_table(by_op: Holders, events: MemoryEvents, older: int, used: in
 
 
 def _columns(held: Holders, n: int, older: int) -> dict[str, Values]:
-    """The numbers of the first rows, and of a last one for what was there before the capture."""
+    """The numbers of the first rows, and of a last one for memory from before the capture."""
     has_older = older > 0
     at_bytes = np.concatenate((held.at_bytes[:n], [older] * has_older)).astype(np.int64)
 

@@ -268,11 +268,11 @@ FLOOR = TableSpec(
     "A row for each step",
     sentence="The lowest level during each step; if it keeps rising, memory may leak",
 )
-_NOT_BEFORE = "nothing but the sum is known of memory from before the capture"
+_NOT_BEFORE = "only the sum is known of memory from before the capture"
 
 
 def _by_holder(of: str) -> tuple[ColumnSpec, ...]:
-    """Columns of a table by who allocated; `of` is what a row stands for."""
+    """Columns of a table by allocator; `of`: what a row describes."""
     return (
         number(
             "at_bytes",
@@ -310,7 +310,7 @@ def _by_holder(of: str) -> tuple[ColumnSpec, ...]:
             "kept_bytes",
             "Kept",
             "bytes",
-            "Memory of it that is still in use at the end of the capture",
+            "The part of it that is still in use at the end of the capture",
             unknown=_NOT_BEFORE,
         ),
         number("n_kept", "Allocations kept", "count", "Number of allocations kept", unknown=_NOT_BEFORE),

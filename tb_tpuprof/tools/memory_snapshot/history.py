@@ -81,8 +81,8 @@ def history_of(recording: Recording, params: Mapping[str, object]) -> History:
 
 
 def _device(history: DeviceHistory, frames: Int64s) -> Device:
-    known = levels(history)
-    return Device(history, known, kept(history, known, frames))
+    levels_after = levels(history)
+    return Device(history, levels_after, kept(history, levels_after, frames))
 
 
 def _chosen(devices: list[Device], params: Mapping[str, object]) -> Device:
@@ -115,11 +115,11 @@ def _whole(params: Mapping[str, object], name: str, absent: int) -> int:
 
 
 def _numbers(devices: list[Device], chosen: Device, window: Window) -> dict[str, Number | float | None]:
-    history, known = chosen.history, chosen.levels
+    history, levels_after = chosen.history, chosen.levels
     of = f"of {history.device}, " if len(devices) > 1 else ""
-    peak_ps = int(history.time_ps[known.peak])
-    most_held = int(np.argmax(known.reserved_bytes))
-    reserved, used = int(known.reserved_bytes[most_held]), int(known.used_bytes[most_held])
+    peak_ps = int(history.time_ps[levels_after.peak])
+    most_held = int(np.argmax(levels_after.reserved_bytes))
+    reserved, used = int(levels_after.reserved_bytes[most_held]), int(levels_after.used_bytes[most_held])
     unused = f"{format_fraction(1 - used / reserved)} of it not in use then" if used <= reserved > 0 else ""
     return {
         "peak_bytes": Number(chosen.peak_bytes, f"{of}as requested, {format_time(peak_ps)} into the history"),
@@ -168,12 +168,12 @@ def _failed_elsewhere(devices: list[Device], chosen: Device) -> list[str]:
 
 def _peak_sentence(device: Device, places: Places) -> list[str]:
     """The peak in the history and the place that had allocated most of it."""
-    known = device.levels
+    levels_after = device.levels
     if not device.peak_bytes:
         return []
-    shown = contents(device.history, known, known.peak)
+    shown = contents(device.history, levels_after, levels_after.peak)
     frame, size, *_ = by_place(shown, places)
-    when = format_time(int(device.history.time_ps[known.peak]))
+    when = format_time(int(device.history.time_ps[levels_after.peak]))
     text = f"{device.history.device} peaked at {format_bytes(device.peak_bytes)}, {when} into the history"
     return [f"{text}: {_origin(int(size[0]) / shown.total_bytes, int(frame[0]), places)}."]
 

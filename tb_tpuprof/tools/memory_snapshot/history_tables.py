@@ -117,7 +117,7 @@ AT_PLACES = TableSpec(
             "largest_bytes",
             "Largest block",
             "bytes",
-            "The largest of them",
+            "The largest of these blocks",
             unknown="of these blocks only the sum of their sizes is known",
         ),
     ),
@@ -146,9 +146,9 @@ KEPT = TableSpec(
         number(
             "kept_bytes", "Kept", "bytes", "Memory allocated here in the history and not freed at its end"
         ),
-        number("n_kept", "Blocks kept", "count", "Number of blocks of it"),
+        number("n_kept", "Blocks kept", "count", "Number of blocks kept"),
         number("allocated_bytes", "Allocated", "bytes", "All memory allocated here in the history"),
-        number("n_allocated", "Blocks allocated", "count", "Number of blocks of it"),
+        number("n_allocated", "Blocks allocated", "count", "Number of blocks allocated"),
         number("first_ps", "First at", "ps", f"When the first block that is kept was allocated, {_SINCE}"),
         number("last_ps", "Last at", "ps", f"When the last block that is kept was allocated, {_SINCE}"),
         flag(

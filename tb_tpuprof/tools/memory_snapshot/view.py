@@ -1,5 +1,5 @@
-"""memory_snapshot: the memory in use when a snapshot was saved, who allocated it, what has grown since
-another one, and, of PyTorch, the allocator's history: the peak, what was not freed, and what failed.
+"""memory_snapshot: the memory in use when a snapshot was saved, who allocated it, how it has grown since
+another one, and, for PyTorch, the allocator's history: the peak, blocks that were not freed, and failures.
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ def _job_finding(run: Run, why: Mapping[str, Diagnosis]) -> Finding:
 
 
 def _with_details(job_finding: Finding, run: Run, hosts: tuple[str, ...]) -> Finding:
-    """Adds the verdict by category if there are no steps, else what is known of requests; and the time of
+    """Adds the verdict by category if there are no steps, else sentences on requests; and the time of
     PyTorch's loader if the job waits.
     """
     if not run.facts.common.is_disjoint and not len(run.steps):
@@ -132,11 +132,11 @@ def _with_details(job_finding: Finding, run: Run, hosts: tuple[str, ...]) -> Fin
         )
         job_finding = replace(job_finding, details=(*_short_run(run.facts), *job_finding.details))
         if run.requests is not None and not job_finding.category:
-            said = (limit_sentence(run.requests), latency_sentence(run.requests))
+            sentences = (limit_sentence(run.requests), latency_sentence(run.requests))
             job_finding = replace(
                 job_finding,
                 level=limit_level(run.requests),
-                text=" ".join(text for text in said if text),
+                text=" ".join(text for text in sentences if text),
             )
     loader = loader_sentence([part.loader for part in run.parts], hosts)
     if not loader or job_finding.category not in ("input", "other"):

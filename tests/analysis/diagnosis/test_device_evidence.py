@@ -1,7 +1,7 @@
 """Evidence of accelerators from handmade operations and kernels: times per step, fractions of peaks, groups.
 
-The devices are busy for 1000 ps of the trace and for 500 in a step, so that a time in the step is half of that
-in the trace.
+The devices are busy for 1000 ps of the trace and for 500 in a step, so that a time in the step is half of
+that in the trace.
 """
 
 from __future__ import annotations
@@ -465,8 +465,8 @@ def test_operations_that_copy_within_a_gpu(
 
 
 def test_runtime_calls_while_all_devices_are_idle(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two steps. Of five calls the longest three are kept; what no call of CUDA or HIP names, and what another
-    device's work covers, does not count.
+    """Two steps. Of five calls the longest three are kept; what no call of CUDA or HIP names, and what
+    another device's work covers, does not count.
     """
     names = ("cudaFree", "cudaMalloc", "hipModuleLoad", "cuGraphLaunch", "aten::mm", "cudaEventQuery")
     trace = drawing("main " + "".join(f"[{name}]" for name in names))

@@ -1,4 +1,6 @@
-"""The time of a step in which devices are busy and compute, and matrix products that fill their unit least."""
+"""The time of a step in which devices are busy and compute, and matrix products that fill their
+unit least.
+"""
 
 from __future__ import annotations
 

@@ -248,7 +248,9 @@ def test_two_findings_of_one_host_are_not_all_hosts() -> None:
 
 
 def test_two_findings_of_one_culprit_on_all_hosts_are_two_of_none() -> None:
-    """The second is too small next to the first to be merged; neither is lost, and no host is named for it."""
+    """The second is too small next to the first to be merged; neither is lost, and no host is named
+    for it.
+    """
     hosts = [
         replace(host(name), periods=(period(UPDATE, 60, every=3), period(UPDATE, 8, every=4)))
         for name in "ab"

@@ -59,7 +59,7 @@ def test_hosts_have_one_finding_with_their_mean_and_the_host_that_spends_most() 
 
 
 def test_hosts_that_are_alike_are_not_named() -> None:
-    """Up to 10% above the mean: 20, 21 and 22 µs are 21 µs; with 24 µs instead of 22, one stands out."""
+    """Up to 10% above the mean: 20, 21 and 22 µs are 21 µs; with 24 µs instead of 22, one is named."""
     hosts = [host("a", (20, 20, 20)), host("b", (21, 21, 21)), host("c", (22, 22, 22))]
     assert communication(hosts).sentence == (
         "Each step spends 21.0 µs (10.5%) in collectives while nothing computes (mostly `all-reduce.4`)."

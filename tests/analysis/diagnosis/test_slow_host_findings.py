@@ -23,7 +23,9 @@ N = 3  # steps, too few to compare them one by one
 
 
 def host(name: str, own_us: float, *parts: Part, exchange_us: float = 0.0) -> HostEvidence:
-    """A host whose steps have so much work of its own, of which the parts are causes and the rest computes."""
+    """A host whose steps have so much work of its own, of which the parts are causes and the rest
+    computes.
+    """
     total = columns(*[own_us + exchange_us] * N)
     exchange = part(Cause.COMMUNICATION, *[exchange_us] * N)
     rest = total - np.sum([one.time_ps for one in (*parts, exchange)], axis=0)

@@ -212,7 +212,9 @@ def test_a_call_that_returns_at_once_did_not_wait() -> None:
 
 
 def test_a_function_that_only_waits_does_not_own_the_work_after_the_wait() -> None:
-    """`report` ends with its wait, so 24 columns of `update` follow; in the second step it goes on for 4 itself."""
+    """`report` ends with its wait, so 24 columns of `update` follow; in the second step it goes on for 4
+    itself.
+    """
     (sync,) = found_in(
         """
         main  [train                                            ][train                                            ]

@@ -45,7 +45,9 @@ class Programs:
 def executions(
     monkeypatch: pytest.MonkeyPatch, *rows: tuple[int, int, int, int, int, int]
 ) -> list[tuple[int, ...]]:
-    """(program, start, end) of each execution, given (link, run, device, start, end, has a run id) of runs."""
+    """(program, start, end) of each execution, given (link, run, device, start, end, has a run id)
+    of runs.
+    """
     link, run, device, start, end, has_id = (np.array(column, np.int64) for column in zip(*rows, strict=True))
     events = [
         DrawnEvent("op", 10 * i, 5, {"run_id": int(run[i])} if has_id[i] else {}) for i in range(len(rows))

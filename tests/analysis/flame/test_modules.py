@@ -1,4 +1,6 @@
-"""PyTorch's layers and the kernels of their forward calls, gradients and updates, on a trace written by hand."""
+"""PyTorch's layers and the kernels of their forward calls, gradients and updates, on a trace
+written by hand.
+"""
 
 from __future__ import annotations
 

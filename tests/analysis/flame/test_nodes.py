@@ -39,7 +39,9 @@ def shape(nodes: list[Node]) -> list[tuple[str, int]]:
 
 
 def test_nodes_are_depth_first_and_siblings_by_time() -> None:
-    """The largest of all sets counts; sums of smaller nodes are last; equal times are by name; groups come first."""
+    """The largest of all sets counts; sums of smaller nodes are last; equal times are by name; groups come
+    first.
+    """
     nodes = [
         node("b", -1, 5, 1),
         node("a", -1, 5, 3),
@@ -259,7 +261,9 @@ def test_a_trace_without_steps_has_only_itself() -> None:
 
 
 def test_operations_by_scope() -> None:
-    """Two cores run three and one additions of 6 ps and 5 FLOPs; the window holds all but the last one of the first."""
+    """Two cores run three and one additions of 6 ps and 5 FLOPs; the window holds all but the last one of the
+    first.
+    """
     trace = trace_of(3, 1)
     nodes = scope_nodes(
         trace, [(np.array([0]), np.array([140])), (np.array([0, 1000]), np.array([500, 2000]))]

@@ -82,7 +82,7 @@ def test_annotations_within_one_another_and_without_duration() -> None:
 
 
 def test_a_training_loop_may_decode_its_data() -> None:
-    """But what it predicts are requests, and without steps of training `decode` is one."""
+    """Its predictions are requests, and without training steps `decode` is one."""
     lines = {
         "main": [event("train", 0, 90, step_num=1)],
         "data": [event("decode", 5, 10), event("decode", 20, 10)],

@@ -1,4 +1,6 @@
-"""Conditions on texts and arguments: which texts pass, and which events and names have an argument that does."""
+"""Conditions on texts and arguments: which texts pass, and which events and names have an argument
+that does.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Columns of events of both layers, and their parts within windows, compared with loops over single events."""
+"""Columns of events of both layers, and their parts within windows, compared with loops over single
+events.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from tb_tpuprof.analysis.timeline.timeline import Timeline, timeline
 from tb_tpuprof.analysis.timeline.totals import self_time
 from tb_tpuprof.trace.trace import Trace
 from tests.builders import PS, DrawnEvent, DrawnPlane, build
-from tests.tools.test_trace_answers import gpu
+from tests.tools.trace_questions import gpu
 
 Int64s = npt.NDArray[np.int64]
 SEEDS = range(6)
@@ -232,7 +234,9 @@ def test_pixels_that_events_touch(n_pixels: int) -> None:
 
 
 def test_pixels_of_a_picosecond() -> None:
-    """An event without duration touches one pixel; one that begins before or ends behind the window all within."""
+    """An event without duration touches one pixel; one that begins before or ends behind the window all
+    within.
+    """
     spans = ((0, 7), (6, 0), (8, 1), (9, 2), (13, 50), (20, 3))
     events = [DrawnEvent("a", start, length) for start, length in spans]
     drawn = timeline(build([DrawnPlane("/host:CPU", {"main": events})]))

@@ -1,5 +1,5 @@
-"""Matching events of both layers, their totals by a key and the boxes that contain them, beside plain loops over
-the events of a trace with steps, scopes and operations of a GPU.
+"""Matching events of both layers, their totals by a key and the boxes that contain them, beside plain loops
+over the events of a trace with steps, scopes and operations of a GPU.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tb_tpuprof.analysis.timeline.tracks import tracks
 from tb_tpuprof.trace.stats import StatTable
 from tb_tpuprof.trace.trace import Trace
 from tests.builders import DrawnEvent, DrawnPlane, build
-from tests.tools.test_trace_answers import gpu
+from tests.tools.trace_questions import gpu
 
 OFFSET = 1000
 

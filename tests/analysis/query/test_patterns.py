@@ -1,4 +1,6 @@
-"""Regular expressions of queries: the same answers as Python's engine, in linear time; errors in plain words."""
+"""Regular expressions of queries: the same answers as Python's engine, in linear time; errors in
+plain words.
+"""
 
 from __future__ import annotations
 

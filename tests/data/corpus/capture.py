@@ -2,9 +2,9 @@
 
     cd /tmp/corpus && python PATH/capture.py --ml PYTHON --torch PYTHON [RUN…]
 
-Needs interpreters that have JAX with TensorFlow, and PyTorch. Run it from a folder that says nothing of the machine: paths of
-Python files get into profiles. Writes `<run>.xplane.pb.gz` or `<run>.pt.trace.json.gz`, and `truth.json` with the measurements of
-all runs, beside this script. Machine names become `worker-0`.
+Needs interpreters that have JAX with TensorFlow, and PyTorch. Run it from a folder that says nothing of the
+machine: paths of Python files get into profiles. Writes `<run>.xplane.pb.gz` or `<run>.pt.trace.json.gz`, and
+`truth.json` with the measurements of all runs, beside this script. Machine names become `worker-0`.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 """PyTorch on the CPU, steps that wait for their data loader: `python torch_cpu.py OUT`.
 
-Ten training steps of a model of two linear layers. Each batch has 8 samples that sleep 2 ms, but for every third one, which sleep
-twice as long. The program writes the starts and ends of its steps, how long each waited for its batch, and how often it called
-each operation.
+Ten training steps of a model of two linear layers. Each batch has 8 samples that sleep 2 ms, but for every
+third one, which sleep twice as long. The program writes the starts and ends of its steps, how long each
+waited for its batch, and how often it called each operation.
 """
 
 import json

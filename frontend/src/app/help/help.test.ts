@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Payload } from '../../api/types';
+import { payloadOf } from '../../tools/testing';
 import { blocksOf, introductionOf, type Inline } from '../../widgets/markdown';
 import { definitionsOf } from './definitions';
 import { documentOf, GLOSSARY, hasDocument, placeOf, readDocument } from './documents';
@@ -21,21 +21,6 @@ const TOOLS = [
   'tpu_compatibility',
   'trace_viewer',
 ];
-
-function payload(part: Partial<Payload>): Payload {
-  return {
-    tool: 't',
-    run: 'r',
-    hosts: [],
-    verdict: null,
-    is_diagnosed: true,
-    scalars: {},
-    tiles: [],
-    tables: {},
-    diagnostics: [],
-    ...part,
-  };
-}
 
 describe('documents', () => {
   it('of every tool come with the page and begin with what the page answers', async () => {
@@ -89,7 +74,7 @@ describe('definitions', () => {
 
   it('are those of tiles, then of tables with rows; ids and texts are left out', () => {
     const groups = definitionsOf(
-      payload({
+      payloadOf({
         scalars: {
           n: { value: 1, unit: 'count', title: 'Steps', note: '', description: 'Number of steps' },
           id: { value: 1, unit: 'id', title: 'Row', note: '', description: 'Of a table' },
@@ -125,6 +110,6 @@ describe('definitions', () => {
 
   it('list equal tables once', () => {
     const table = { title: 'By kernel', note: '', n_rows: 1, columns: [column] };
-    expect(definitionsOf(payload({ tables: { a: table, b: { ...table } } }))).toHaveLength(1);
+    expect(definitionsOf(payloadOf({ tables: { a: table, b: { ...table } } }))).toHaveLength(1);
   });
 });

@@ -18,6 +18,7 @@ import {
 } from '../../widgets/table/model';
 import { Table } from '../../widgets/table/table';
 import { TableSection } from '../table_section';
+import { backToPeak } from '../time_window_hands';
 import { idleColumns, tableData, type ToolProps } from '../tool';
 import { FloorSection } from './floor';
 import { HistorySection } from './history';
@@ -34,7 +35,7 @@ const HIDDEN_AT_FIRST: readonly ActiveColumn[] = ['event', 'requested_bytes', 'r
 const TOTALS: readonly ActiveColumn[] = ['total_bytes', 'fraction', 'n_occurrences'];
 const MONO: readonly ActiveColumn[] = ['op', 'shape'];
 
-/** Tables of who allocated what is in use at the moment. */
+/** Tables of the allocators of the memory in use at the moment. */
 const HOLDERS: readonly string[] = [TABLES.modules.name, TABLES.operations.name];
 const COUNTS: readonly ColumnOf<typeof TABLES.modules>[] = ['n_at', 'n_allocated', 'n_kept'];
 
@@ -103,12 +104,7 @@ export function MemoryProfileView({ payload, params, setParams }: { payload: Pay
   const tracePs = readNumber(payload, SCALARS.trace_duration_ps) ?? 1;
   const choose = (name: string): void =>
     setParams({ memory: name, start_ps: undefined, end_ps: undefined, at_ps: undefined }, 'push');
-  const back =
-    params['at_ps'] === undefined ? undefined : (
-      <button type="button" class="button small" onClick={() => setParams({ at_ps: undefined }, 'push')}>
-        Back to the peak
-      </button>
-    );
+  const back = backToPeak(params, setParams);
   return (
     <>
       {memories.length > 1 && (

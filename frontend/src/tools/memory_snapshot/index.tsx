@@ -1,4 +1,4 @@
-/** Memory in use at one moment, who allocated it, and, of PyTorch, how it came about. */
+/** Memory in use at one moment, who allocated it, and, for PyTorch, its history. */
 import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { PayloadPage } from '../payload_page';

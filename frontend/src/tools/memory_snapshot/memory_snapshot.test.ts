@@ -21,7 +21,7 @@ function timelineOf(pending: number[]): Timeline {
 }
 
 describe('the history', () => {
-  it('divides what is in use into what waits for a stream and the rest', () => {
+  it('divides memory in use into the part that waits for a stream and the rest', () => {
     expect(pointsOf(timelineOf([0, MIB, 0])).map(({ used, pending, held }) => [used, pending, held])).toEqual(
       [
         [3 * MIB, 0, 6 * MIB],

@@ -4,6 +4,7 @@ import { readNumber, readTable, readTiles, type ColumnOf } from '../../api/decla
 import type { Payload } from '../../api/types';
 import { Tiles } from '../../widgets/summary';
 import { TableSection } from '../table_section';
+import { backToPeak } from '../time_window_hands';
 import type { ToolProps } from '../tool';
 import { HistorySection } from './history';
 import { SCALARS, TABLES } from './model';
@@ -11,7 +12,7 @@ import './style.css';
 
 type ViewProps = { payload: Payload } & Pick<ToolProps, 'params' | 'setParams'>;
 
-/** Tables of what is in use at the moment that a click chose. */
+/** Tables of the memory in use at the moment that a click chose. */
 const AT_MOMENT: readonly string[] = [TABLES.at_places.name, TABLES.at_sizes.name];
 /** Of many failures at one place it is the place that matters. */
 const ALWAYS: readonly ColumnOf<typeof TABLES.failures>[] = ['place'];
@@ -48,12 +49,7 @@ export function MemorySnapshotView({ payload, params, setParams }: ViewProps): V
         .map(({ device }) => device)
     : [];
   const device = names[readNumber(payload, SCALARS.device_row) ?? 0] ?? '';
-  const back =
-    params['at_ps'] === undefined ? undefined : (
-      <button type="button" class="button small" onClick={() => setParams({ at_ps: undefined }, 'push')}>
-        Back to the peak
-      </button>
-    );
+  const back = backToPeak(params, setParams);
   return (
     <>
       {names.length > 1 && <DeviceChoice names={names} chosen={device} setParams={setParams} />}

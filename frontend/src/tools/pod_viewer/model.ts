@@ -257,7 +257,7 @@ export interface Load extends Link {
 }
 
 /**
- * The links between neighboring chips, each once whatever its direction, with the longest latency of its
+ * The links between neighboring chips, each once for both directions, with the longest latency of its
  * channels, and their range; null: no channel between neighbors has a latency.
  */
 export function linkLoads(

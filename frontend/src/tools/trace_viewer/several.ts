@@ -1,6 +1,6 @@
 /**
- * The events that are selected together, one click each: which they are, their totals' request, their URL
- * text.
+ * The events that are selected together, one click each: their ids, the text of the URL, and the request for
+ * their totals.
  */
 
 import { signal } from '@preact/signals';
@@ -44,7 +44,7 @@ export function severalText(events: readonly Picked[]): string {
   return events.map(({ event }) => String(event)).join('.');
 }
 
-/** The ids of a URL's text, each once; what is no id is left out. */
+/** The ids of a URL's text, each once; other text is left out. */
 export function parseSeveral(text: string | undefined): number[] {
   const ids = (text ?? '')
     .split('.')

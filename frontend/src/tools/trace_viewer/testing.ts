@@ -2,7 +2,7 @@
 import { TRACE_VIEWER } from '../../api/tables/trace_viewer';
 import type { Column, Payload, Table } from '../../api/types';
 import { RULER_PX } from '../../canvas/overlay';
-import { complete } from '../testing';
+import { complete, payloadOf } from '../testing';
 import { type Layout, layoutTracks } from './layout';
 import { decodeFacts, decodeWindow } from './model';
 import { arrange, PLAIN, type TrackView } from './track_view';
@@ -38,41 +38,37 @@ export const scalars = (values: Record<string, number>): Payload['scalars'] =>
  *           depth 1     |c|d|
  *   track 2 depth 0          |xxx|        (xxx: 3 merged)
  */
-export const PAYLOAD: Payload = complete(TRACE_VIEWER.page, {
-  tool: 'trace_viewer',
-  run: 'r',
-  hosts: ['h'],
-  verdict: null,
-  is_diagnosed: true,
-  tiles: [],
-  diagnostics: [],
-  scalars: scalars({ trace_duration_ps: 1000, start_ps: 0, end_ps: 1000, n_events: 7 }),
-  tables: {
-    tracks: table(
-      [
-        number('track', [5, 2]),
-        text('section', ['TPU:0', 'Host threads'], [0, 1]),
-        text('name', ['XLA Ops', 'python'], [0, 1]),
-        text('kind', ['device'], [0, -1]),
-        number('n_events', [4, 3]),
-        number('n_depths', [2, 1]),
-      ],
-      2,
-    ),
-    boxes: table(
-      [
-        number('track', [5, 5, 5, 5, 2]),
-        number('depth', [0, 0, 1, 1, 0]),
-        number('start_ps', [100, 500, 120, 200, 400]),
-        number('duration_ps', [300, 50, 80, 100, 90]),
-        text('name', ['a', 'b', 'c', 'd'], [0, 1, 2, 3, -1]),
-        number('event', [10, 13, 11, 12, 20]),
-        number('n_merged', [1, 1, 1, 1, 3]),
-      ],
-      5,
-    ),
-  },
-});
+export const PAYLOAD: Payload = complete(
+  TRACE_VIEWER.page,
+  payloadOf({
+    scalars: scalars({ trace_duration_ps: 1000, start_ps: 0, end_ps: 1000, n_events: 7 }),
+    tables: {
+      tracks: table(
+        [
+          number('track', [5, 2]),
+          text('section', ['TPU:0', 'Host threads'], [0, 1]),
+          text('name', ['XLA Ops', 'python'], [0, 1]),
+          text('kind', ['device'], [0, -1]),
+          number('n_events', [4, 3]),
+          number('n_depths', [2, 1]),
+        ],
+        2,
+      ),
+      boxes: table(
+        [
+          number('track', [5, 5, 5, 5, 2]),
+          number('depth', [0, 0, 1, 1, 0]),
+          number('start_ps', [100, 500, 120, 200, 400]),
+          number('duration_ps', [300, 50, 80, 100, 90]),
+          text('name', ['a', 'b', 'c', 'd'], [0, 1, 2, 3, -1]),
+          number('event', [10, 13, 11, 12, 20]),
+          number('n_merged', [1, 1, 1, 1, 3]),
+        ],
+        5,
+      ),
+    },
+  }),
+);
 export const WHOLE = decodeWindow(PAYLOAD, {
   startPs: null,
   endPs: null,

@@ -71,6 +71,6 @@ def test_a_snapshot_without_a_history_has_no_chart(page: Page, server: Server) -
     (folder / "step_snapshot.pickle").write_bytes(pickle.dumps(content))
     open_page(page, server, "memory_snapshot", run="plain_snapshot")
     frame = frame_of(page)
-    expect(frame.get_by_role("region", name="Places in the program")).to_be_visible()
+    expect(frame.get_by_role("region", name="In use when saved, by place")).to_be_visible()
     expect(frame.locator(".tw-plot")).to_have_count(0)
     shutil.rmtree(folder)

@@ -80,6 +80,7 @@ def test_tables_of_jax(jax: Path) -> None:
         5000,
         5000 / 6000,
         1,
+        LOADED,
         f"{LOADED} < main /app/train.py:80",
     )
     assert "pools" not in payload.tables
@@ -91,10 +92,12 @@ def test_numbers_and_sentences_of_jax(jax: Path) -> None:
     values = {name: scalar.value for name, scalar in payload.scalars.items()}
     assert values == {"used_bytes": 6000, "n_blocks": 10, "n_places": 2, "unattributed_bytes": 300}
     assert payload.tiles == ("used_bytes", "n_blocks", "n_places", "unattributed_bytes")
+    assert payload.scalars["used_bytes"].note == "when saved, on all devices"
     assert payload.verdict is not None
     assert payload.verdict.level == "unknown"
     assert payload.verdict.text == (
-        f"5.86 KiB is in use, in 10 blocks: 83.3% of it was allocated at `{LOADED}`."
+        "5.86 KiB was in use in 10 blocks when the snapshot was saved: 83.3% of it was allocated at "
+        f"`{LOADED}`."
     )
     messages = [one.message for one in payload.diagnostics]
     assert "300 B (5.00%) of the memory in use has no recorded stack." in messages
@@ -104,9 +107,12 @@ def test_everything_attributed_has_no_notice(tmp_path: Path) -> None:
     snapshot(tmp_path, "a", Sample((STEP, MAIN), 1, 64))
     payload = shown(tmp_path)
     assert not payload.diagnostics
+    assert payload.scalars["used_bytes"].note == "when saved"
     assert "unattributed_bytes" not in payload.tiles
     assert payload.verdict is not None
-    assert payload.verdict.text == f"64 B is in use, in 1 block: 100% of it was allocated at `{PLACE}`."
+    assert payload.verdict.text == (
+        f"64 B was in use in 1 block when the snapshot was saved: 100% of it was allocated at `{PLACE}`."
+    )
 
 
 def test_nothing_attributed_and_nothing_in_use(tmp_path: Path) -> None:
@@ -114,8 +120,8 @@ def test_nothing_attributed_and_nothing_in_use(tmp_path: Path) -> None:
     snapshot(tmp_path, "b")
     payload = shown(tmp_path)
     assert payload.verdict is not None
-    assert (
-        payload.verdict.text == "64 B is in use, in 2 blocks; the snapshot does not record who allocated it."
+    assert payload.verdict.text == (
+        "64 B was in use in 2 blocks when the snapshot was saved; it does not record who allocated it."
     )
     assert rows(payload, "kinds") == [(None, None, 64, 1.0, 2)]
     empty = shown(tmp_path, "b")
@@ -132,7 +138,7 @@ def test_growth_since_another_snapshot(jax: Path) -> None:
     assert payload.scalars["growth_bytes"].value == 0
     assert payload.verdict is not None
     assert payload.verdict.text == (
-        f"Memory in use grew by 0 B since the other snapshot; `{PLACE}` grew most, by 1,000 B."
+        f"As much memory was in use as in the other snapshot; `{PLACE}` grew most, by 1,000 B."
     )
     backward = shown(jax, "a", before="b")
     assert [row[3] for row in rows(backward, "growth")] == [1000, -1000]
@@ -162,7 +168,10 @@ def test_comparisons_with_earlier_snapshots_are_offered(tmp_path: Path) -> None:
         return [(step.text, step.params.get("before", "")) for step in verdict.next]
 
     since = "See what has grown since the snapshot "
-    assert offered("c") == []
+    assert offered("c") == [("See what has grown from it to the snapshot `d`", "c")]
+    first = shown(tmp_path, "c").verdict
+    assert first is not None
+    assert first.next[0].params["hosts"] == "d"
     assert offered("a") == [(f"{since}`c`", "c")]
     assert offered("d") == [(f"{since}`b`", "b"), (f"{since}`e`", "e"), (f"{since}`a`", "a")]
     os.utime(tmp_path / "c.pprof", ns=(0, 2 * 10**9))  # when a was saved
@@ -192,6 +201,8 @@ def test_pytorch_s_pools(tmp_path: Path) -> None:
         "rounding_bytes": 37,
     }
     assert payload.scalars["free_bytes"].note == "56.2% of it"
+    notes = [payload.scalars[name].note for name in ("used_bytes", "reserved_bytes")]
+    assert notes == ["when saved, on all devices", "when saved, on all devices, by PyTorch's allocator"]
     assert rows(payload, "places") == [(LOADED, 2048, 2048 / 3584, 1), (PLACE, 1536, 1536 / 3584, 2)]
     assert payload.verdict is not None
     assert (payload.verdict.level, payload.verdict.details) == ("unknown", ())

@@ -17,16 +17,22 @@ export function TableSection({
   setParams,
   end,
   hidden = [],
+  always = [],
 }: {
   name: string;
   table: PayloadTable;
   end?: VNode | undefined;
   /** Columns hidden at first, besides those that say nothing. */
   hidden?: readonly string[];
+  /** Columns shown although every row says the same. */
+  always?: readonly string[];
 } & Pick<ToolProps, 'params' | 'setParams'>): VNode {
   const data = useMemo(() => tableData(table), [table]);
   const initial = useMemo(
-    () => ({ ...PLAIN_VIEW, hidden: new Set([...idleColumns(data), ...hidden]) }),
+    () => ({
+      ...PLAIN_VIEW,
+      hidden: new Set([...idleColumns(data).filter((column) => !always.includes(column)), ...hidden]),
+    }),
     [data],
   );
   const view = useMemo(() => parseView(paramsOf(name, params), initial), [params, initial]);

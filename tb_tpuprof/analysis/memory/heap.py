@@ -100,9 +100,14 @@ def frame_text(stacks: Stacks, frame: int) -> str:
     """`train_step train.py:41`; what is not known is left out."""
     if frame < 0:
         return NO_STACK
-    function, file, line = stacks.function[frame], stacks.file[frame], int(stacks.line[frame])
+    function, file, line = stacks.function[frame], file_name(stacks, frame), int(stacks.line[frame])
     place = f"{file}:{line}" if file and line else file
     return " ".join(filter(None, (function, place))) or "(unknown)"
+
+
+def file_name(stacks: Stacks, frame: int) -> str:
+    """The file of a frame; empty if it is not known, which PyTorch writes as `??`."""
+    return "" if stacks.file[frame] == "??" else stacks.file[frame]
 
 
 def _function_of_frame(stacks: Stacks) -> Int64s:

@@ -39,20 +39,22 @@ _LESS = "a smaller batch, activation checkpointing (`torch.utils.checkpoint`), o
 
 @dataclass(frozen=True)
 class History:
-    """The history that the page shows: tables and numbers by name, what failed, sentences, notices."""
+    """The history that the page shows: tables and numbers by name, what failed, what leaks, sentences and
+    notices.
+    """
 
     tables: dict[str, Table]
     numbers: dict[str, Number | float | None]
     failure: str
+    leak: str
     details: tuple[str, ...]
-    is_growing: bool
     diagnostics: tuple[Diagnostic, ...]
 
 
 def history_of(recording: Recording, params: Mapping[str, object]) -> History:
     """The page's part on the history. Raises BadParameter."""
     if not recording.devices:
-        return History({}, {}, "", (), False, _diagnostics(recording, []))
+        return History({}, {}, "", "", (), _diagnostics(recording, []))
     frames = place_of_stack(recording.stacks)
     devices = [_device(history, frames) for history in recording.devices]
     devices.sort(key=lambda device: -device.peak_bytes)
@@ -72,8 +74,8 @@ def history_of(recording: Recording, params: Mapping[str, object]) -> History:
         tables,
         _numbers(devices, chosen, window),
         _failure_sentence(chosen, failures[-1], places) if failures else "",
-        (*_failed_elsewhere(devices, chosen), *_peak_sentence(chosen, places), *_growing(chosen, places)),
-        bool(chosen.kept.is_steady.any()),
+        _leak_sentence(chosen, places),
+        (*_failed_elsewhere(devices, chosen), *_peak_sentence(chosen, places)),
         _diagnostics(recording, devices),
     )
 
@@ -142,14 +144,14 @@ def _failure_sentence(device: Device, failure: Failure, places: Places) -> str:
     who = f"`{places.text(failure.frame)}` requested" if failure.frame >= 0 else "an allocation needed"
     text = (
         f"{device.history.device} ran out of memory: {who} {format_bytes(failure.requested_bytes)} while "
-        f"{format_bytes(failure.used_bytes)} were in use"
+        f"{format_bytes(failure.used_bytes)} was in use"
     )
     if failure.holder_bytes > 0:
         text += f" ({_origin(failure.holder_bytes / failure.used_bytes, failure.holder, places)})"
     text += f" and the device had {format_bytes(failure.device_free_bytes)} left"
     if failure.unused_bytes >= failure.requested_bytes > 0:
         return (
-            f"{text}. {format_bytes(failure.unused_bytes)} more were held but not in use, in pieces that are "
+            f"{text}. {format_bytes(failure.unused_bytes)} more was held but not in use, in pieces that are "
             f"too small or of another pool: {_EXPANDABLE} reduces fragmentation."
         )
     return f"{text}. Use {_LESS}."
@@ -169,7 +171,7 @@ def _peak_sentence(device: Device, places: Places) -> list[str]:
         return []
     frame, size, *_ = by_place(contents(device.history, known, known.peak), places)
     when = format_time(int(device.history.time_ps[known.peak]))
-    text = f"{device.history.device} peaks at {format_bytes(device.peak_bytes)}, {when} into the history"
+    text = f"{device.history.device} peaked at {format_bytes(device.peak_bytes)}, {when} into the history"
     return [f"{text}: {_origin(int(size[0]) / device.peak_bytes, int(frame[0]), places)}."]
 
 
@@ -182,19 +184,19 @@ def _origin(share: float, frame: int, places: Places) -> str:
     return f"{format_fraction(share)} of it was allocated at `{places.text(frame)}`"
 
 
-def _growing(device: Device, places: Places) -> list[str]:
-    """Places whose kept memory grows all the time."""
+def _leak_sentence(device: Device, places: Places) -> str:
+    """Places whose kept memory grows all the time; empty if there are none."""
     stays = device.kept
     rows = np.flatnonzero(stays.is_steady)
     if not len(rows):
-        return []
+        return ""
     named = "; ".join(
         f"`{places.text(int(stays.frame[row]))}` keeps {format_bytes(int(stays.kept_bytes[row]))} in "
         f"{int(stays.n_kept[row]):,} of the {int(stays.n_allocated[row]):,} blocks it allocated"
         for row in rows[:_MOST_GROWING_NAMED].tolist()
     )
     more = f", and {len(rows) - _MOST_GROWING_NAMED:,} more places" if len(rows) > _MOST_GROWING_NAMED else ""
-    return [f"Possible leak: memory that is not freed grows through the whole history. {named}{more}."]
+    return f"Possible leak: memory that is not freed grows through the whole history. {named}{more}."
 
 
 def _diagnostics(recording: Recording, devices: list[Device]) -> tuple[Diagnostic, ...]:

@@ -50,19 +50,19 @@ def _changed(name: str, title: str, sentence: str, formula: str = "") -> ColumnS
 
 PLACES = TableSpec(
     "places",
-    "Places in the program",
+    "In use when saved, by place",
     (PLACE, _SIZE, _FRACTION, _N_BLOCKS),
     "A row per place in the program that allocated memory in use, the largest first; they add up",
 )
 KINDS = TableSpec(
     "kinds",
-    "Devices and kinds",
+    "In use when saved, by device and kind",
     (_DEVICE, _KIND, _SIZE, _FRACTION, _N_BLOCKS),
     "A row per device and kind of memory",
 )
 POOLS = TableSpec(
     "pools",
-    "Allocator",
+    "Allocator when saved",
     (
         text("device", "Device", "The device that the allocator holds memory of"),
         number("reserved_bytes", "Held", "bytes", "Memory that the allocator holds of the device"),
@@ -108,7 +108,7 @@ GROWTH = TableSpec(
 )
 FUNCTIONS = TableSpec(
     "functions",
-    "Functions",
+    "In use when saved, by function",
     (
         text("function", "Function", "A function on the stacks of blocks in use"),
         text("file", "File", "The file that defines it", unknown=NOT_NAMED),
@@ -129,13 +129,14 @@ FUNCTIONS = TableSpec(
 )
 STACKS = TableSpec(
     "stacks",
-    "Stacks",
+    "In use when saved, by stack",
     (
         _DEVICE,
         _KIND,
         _SIZE,
         _FRACTION,
         _N_BLOCKS,
+        PLACE,
         text("stack", "Stack", "Calls from the innermost outward, each with file and line"),
     ),
     "A row per device, kind and stack of blocks in use, the largest first",
@@ -184,11 +185,11 @@ SCALARS = (
     *HISTORY_SCALARS,
 )
 TILES = tiles(
-    "used_bytes",
-    "growth_bytes",
+    Tile("n_failures", least=1),
     "peak_bytes",
     "reserved_peak_bytes",
-    Tile("n_failures", least=1),
+    "used_bytes",
+    "growth_bytes",
     "reserved_bytes",
     "free_bytes",
     "n_blocks",

@@ -11,9 +11,11 @@ import numpy as np
 
 from tb_tpuprof.analysis.memory.heap import (
     Totals,
+    file_name,
     frame_text,
     functions,
     order_of_rows,
+    place_of_stack,
     places,
     stack_text,
 )
@@ -44,6 +46,8 @@ _NO_STACKS = (
 _MOST_COMPARISONS = 3
 _MOSTLY_FREE = 0.5
 _LARGE_BYTES = 2**28
+_WHEN_SAVED = "when saved"
+_ON_ALL = f"{_WHEN_SAVED}, on all devices"
 
 
 def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
@@ -52,7 +56,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     by_place, all_bytes = places(heap), int(heap.size_bytes.sum())
     shown: dict[str, Table] = {}
     numbers: dict[str, Number | float | None] = {
-        "used_bytes": all_bytes,
+        "used_bytes": Number(all_bytes, _WHEN_SAVED if sum(map(bool, heap.devices)) < 2 else _ON_ALL),
         "n_blocks": int(heap.n_blocks.sum()),
         "n_places": int((by_place.frame >= 0).sum()),
         "unattributed_bytes": int(by_place.size_bytes[by_place.frame < 0].sum()),
@@ -86,14 +90,12 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
 
 
 def _with_history(verdict: Verdict, recorded: History) -> Verdict:
-    """What failed comes first."""
-    details = (*recorded.details, *verdict.details)
-    if recorded.failure:
-        return replace(verdict, level="bad", text=recorded.failure, details=(*details, verdict.text))
-    level: Literal["warn", "unknown"] = (
-        "warn" if recorded.is_growing or verdict.level == "warn" else "unknown"
-    )
-    return replace(verdict, level=level, details=details)
+    """What failed comes first, then what grows."""
+    headlines = [text for text in (recorded.failure, recorded.leak) if text]
+    if not headlines:
+        return replace(verdict, details=(*recorded.details, *verdict.details))
+    details = (*headlines[1:], *recorded.details, *verdict.details, verdict.text)
+    return replace(verdict, level="bad" if recorded.failure else "warn", text=headlines[0], details=details)
 
 
 def _heap(session: Session, host: str) -> Heap:
@@ -112,12 +114,16 @@ def _other_host(session: Session, host: str, name: str) -> str:
 
 
 def _next(session: Session, host: str, compared: str) -> tuple[NextStep, ...]:
-    """Comparisons with the snapshots that were not saved later, the latest first. Copies of files may have
-    equal times.
+    """Comparisons with the snapshots that were not saved later, the latest first; without any, of the latest
+    one with this one. Copies of files may have equal times.
     """
-    saved_ns = session.file(host).mtime_ns
-    earlier = [other for other in session.hosts if other != host and session.file(other).mtime_ns <= saved_ns]
-    earlier.sort(key=lambda other: -session.file(other).mtime_ns)
+    saved_ns = {other: session.file(other).mtime_ns for other in session.hosts}
+    earlier = [other for other in session.hosts if other != host and saved_ns[other] <= saved_ns[host]]
+    earlier.sort(key=lambda other: -saved_ns[other])
+    last = max(session.hosts, key=lambda other: saved_ns[other])
+    if not earlier and not compared and last != host:
+        text = f"See what has grown from it to the snapshot `{last}`"
+        return (NextStep(text, TOOL.name, {"hosts": last, "before": host}),)
     steps = [
         NextStep(f"See what has grown since the snapshot `{other}`", TOOL.name, {"before": other})
         for other in earlier[:_MOST_COMPARISONS]
@@ -181,8 +187,9 @@ def _pool_numbers(heap: Heap) -> dict[str, Number | float | None]:
         )
     )
     share = f"{format_fraction((reserved - used) / reserved)} of it" if reserved else ""
+    when = _WHEN_SAVED if len(heap.pools) < 2 else _ON_ALL
     return {
-        "reserved_bytes": Number(reserved, f"by {heap.maker}'s allocator" if heap.maker else ""),
+        "reserved_bytes": Number(reserved, f"{when}, by {heap.maker}'s allocator" if heap.maker else when),
         "free_bytes": Number(reserved - used, share),
         "rounding_bytes": used - requested,
     }
@@ -209,7 +216,7 @@ def _functions_table(heap: Heap, all_bytes: int) -> Table:
     return declared.FUNCTIONS.fill(
         {
             "function": [stacks.function[frame] or "(unknown)" for frame in frames],
-            "file": known_texts([stacks.file[frame] for frame in frames]),
+            "file": known_texts([file_name(stacks, frame) for frame in frames]),
             "size_bytes": totals.size_bytes[rows],
             "own_bytes": totals.own_bytes[rows],
             "n_blocks": totals.n_blocks[rows],
@@ -221,7 +228,7 @@ def _functions_table(heap: Heap, all_bytes: int) -> Table:
 
 def _stacks_table(heap: Heap, all_bytes: int) -> Table:
     order = order_of_rows(heap)
-    rows = order[: declared.N_ROWS]
+    rows, place = order[: declared.N_ROWS], place_of_stack(heap.stacks)
     return declared.STACKS.fill(
         {
             "device": known_texts([heap.devices[i] for i in heap.device[rows].tolist()]),
@@ -229,6 +236,7 @@ def _stacks_table(heap: Heap, all_bytes: int) -> Table:
             "size_bytes": heap.size_bytes[rows],
             "fraction": heap.size_bytes[rows] / (all_bytes or 1),
             "n_blocks": heap.n_blocks[rows],
+            "place": [frame_text(heap.stacks, int(place[stack])) for stack in heap.stack[rows].tolist()],
             "stack": [stack_text(heap.stacks, stack) for stack in heap.stack[rows].tolist()],
         },
         _note(len(order)),
@@ -248,22 +256,24 @@ def _verdict(heap: Heap, totals: Totals, all_bytes: int, changes: Growth | None)
     if not all_bytes:
         return Verdict(level, "No memory was in use when the snapshot was saved.", "", details)
     blocks = _blocks(int(heap.n_blocks.sum()))
-    text = f"{format_bytes(all_bytes)} is in use, in {blocks}"
+    text = f"{format_bytes(all_bytes)} was in use in {blocks} when the snapshot was saved"
     named = np.flatnonzero(totals.frame >= 0)
     if len(named):
         most = int(named[0])
         place = frame_text(heap.stacks, int(totals.frame[most]))
         share = format_fraction(int(totals.size_bytes[most]) / all_bytes)
         return Verdict(level, f"{text}: {share} of it was allocated at `{place}`.", "", details)
-    return Verdict(level, f"{text}; the snapshot does not record who allocated it.", "", details)
+    return Verdict(level, f"{text}; it does not record who allocated it.", "", details)
 
 
 def _growth_sentence(changes: Growth) -> str:
     difference = int(changes.after_bytes.sum() - changes.before_bytes.sum())
     if not len(changes.place):
         return "Nothing has changed since the other snapshot: each place has the same memory in use."
-    verb = "grew" if difference >= 0 else "shrank"
+    verb = "grew" if difference > 0 else "shrank"
     text = f"Memory in use {verb} by {format_bytes(abs(difference))} since the other snapshot"
+    if not difference:
+        text = "As much memory was in use as in the other snapshot"
     most = int(changes.after_bytes[0] - changes.before_bytes[0])
     return f"{text}; `{changes.place[0]}` grew most, by {format_bytes(most)}." if most > 0 else f"{text}."
 
@@ -275,8 +285,8 @@ def _held_details(heap: Heap) -> tuple[str, ...]:
         free = pool.reserved_bytes - pool.used_bytes
         if free >= _LARGE_BYTES and free > _MOSTLY_FREE * pool.reserved_bytes:
             details.append(
-                f"{pool.device}: {format_bytes(free)} of the {format_bytes(pool.reserved_bytes)} held is "
-                f"not in use; the largest free block has {format_bytes(pool.largest_free_bytes)}. "
+                f"{pool.device}: {format_bytes(free)} of the {format_bytes(pool.reserved_bytes)} held "
+                f"was not in use; the largest free block had {format_bytes(pool.largest_free_bytes)}. "
                 "`torch.cuda.empty_cache()` returns unused segments; expandable segments "
                 "(`PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`) reduce fragmentation."
             )

@@ -146,6 +146,7 @@ export const MEMORY_SNAPSHOT = {
           size_bytes: 'number',
           fraction: 'number',
           n_blocks: 'number',
+          place: 'text',
           stack: 'text',
         },
         {},

@@ -1,6 +1,6 @@
 /** Numbers, the allocator's history if the snapshot has one, and every table. */
 import type { VNode } from 'preact';
-import { readNumber, readTable, readTiles } from '../../api/declared';
+import { readNumber, readTable, readTiles, type ColumnOf } from '../../api/declared';
 import type { Payload } from '../../api/types';
 import { Tiles } from '../../widgets/summary';
 import { TableSection } from '../table_section';
@@ -13,6 +13,8 @@ type ViewProps = { payload: Payload } & Pick<ToolProps, 'params' | 'setParams'>;
 
 /** Tables of what is in use at the moment that a click chose. */
 const AT_MOMENT: readonly string[] = [TABLES.at_places.name, TABLES.at_sizes.name];
+/** Of many failures at one place it is the place that matters. */
+const ALWAYS: readonly ColumnOf<typeof TABLES.failures>[] = ['place'];
 const OF_MOMENT = { start_ps: undefined, end_ps: undefined, at_ps: undefined };
 
 function DeviceChoice({
@@ -66,6 +68,7 @@ export function MemorySnapshotView({ payload, params, setParams }: ViewProps): V
             table={table}
             params={params}
             setParams={setParams}
+            always={ALWAYS}
             end={AT_MOMENT.includes(name) ? back : undefined}
           />
         ))}

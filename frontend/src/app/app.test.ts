@@ -36,6 +36,7 @@ describe('runs', () => {
   });
   it('say when, how many hosts, on which devices, in which framework', () => {
     expect(runNote(run('a', 'legacy'))).toBe('20 Nov 2026 22:13 · 2 hosts · saved pages');
+    expect(runNote(run('a', 'memory'))).toBe('20 Nov 2026 22:13 · 2 memory snapshots');
     const card = { run: 'a', device: 'TPU v5e', n_devices: 8, framework: 'TensorFlow', damaged: [] };
     expect(runNote(run('a'), card)).toBe('20 Nov 2026 22:13 · 2 hosts · 8\u00a0×\u00a0TPU v5e · TensorFlow');
     expect(runNote(run('a'), { ...card, device: 'CPU', n_devices: 0, framework: '' })).toBe(

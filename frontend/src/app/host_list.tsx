@@ -100,24 +100,32 @@ function OneHost({ host, isOn }: { host: HostInfo; isOn: boolean }): VNode {
   );
 }
 
-export function HostList({ all, mode }: { all: readonly HostInfo[]; mode: ToolInfo['hosts'] }): VNode | null {
+interface HostListProps {
+  all: readonly HostInfo[];
+  mode: ToolInfo['hosts'];
+  /** What a file of the run is, as a plural. */
+  noun?: 'hosts' | 'snapshots';
+}
+
+export function HostList({ all, mode, noun = 'hosts' }: HostListProps): VNode | null {
   const [query, setQuery] = useState('');
   if (!all.length) return null;
   const names = all.map(({ host }) => host);
   const words = wordsOf(query);
   const listed = all.filter(({ host }) => matches(host, words));
   const one = hosts.value[0] ?? names[0];
+  const title = noun === 'hosts' ? 'Hosts' : 'Snapshots';
   return (
-    <section class="hosts" aria-label="Hosts to show">
+    <section class="hosts" aria-label={`${title} to show`}>
       <h2>
-        Hosts <span>{all.length}</span>
+        {title} <span>{all.length}</span>
       </h2>
       {all.length >= FILTER_FROM && (
         <input
           class="field"
           type="search"
-          placeholder="Filter hosts"
-          aria-label="Filter hosts"
+          placeholder={`Filter ${noun}`}
+          aria-label={`Filter ${noun}`}
           value={query}
           onInput={(event) => setQuery(event.currentTarget.value)}
         />
@@ -131,7 +139,7 @@ export function HostList({ all, mode }: { all: readonly HostInfo[]; mode: ToolIn
                 checked={!hosts.value.length}
                 onClick={(event) => (hosts.value.length ? choose({ hosts: [] }) : event.preventDefault())}
               />
-              <span>All hosts</span>
+              <span>All {noun}</span>
             </label>
           </div>
         )}
@@ -146,7 +154,7 @@ export function HostList({ all, mode }: { all: readonly HostInfo[]; mode: ToolIn
             )}
           </div>
         ))}
-        {!listed.length && <p class="muted">No matching host.</p>}
+        {!listed.length && <p class="muted">No matching {noun.slice(0, -1)}.</p>}
       </div>
     </section>
   );

@@ -15,7 +15,7 @@ const LISTED = 200;
 const STATE_WORDS = {
   ok: '',
   hlo: 'HLO only',
-  memory: 'memory only',
+  memory: '',
   legacy: 'saved pages',
   unsupported: 'not supported',
   empty: 'empty',
@@ -26,11 +26,11 @@ function deviceText({ device, n_devices: nDevices }: RunCard): string {
   return nDevices > 1 ? `${nDevices}${SPACE}×${SPACE}${device}` : device;
 }
 
-/** When, how many hosts, which devices and framework, as far as that is known. */
+/** When, how many hosts or snapshots, which devices and framework, as far as that is known. */
 export function runNote(info: RunInfo, card?: RunCard): string {
   const parts = [
     dateText(info.captured_at),
-    info.n_hosts ? plural(info.n_hosts, 'host') : '',
+    info.n_hosts ? plural(info.n_hosts, info.state === 'memory' ? 'memory snapshot' : 'host') : '',
     card ? deviceText(card) : '',
     card?.framework ?? '',
     STATE_WORDS[info.state],

@@ -13,6 +13,7 @@ export function SideBar({ isOpen, onToggle }: { isOpen: boolean; onToggle: () =>
   const tools = useTools(run.value).data;
   useRunFacts();
   const info = tools?.tools.find((candidate) => candidate.name === tool.value);
+  const isOfSnapshots = runs.value?.runs.find((one) => one.run === run.value)?.state === 'memory';
   if (!isOpen) {
     return (
       <aside class="side closed" aria-label="Run, tools and hosts">
@@ -37,7 +38,13 @@ export function SideBar({ isOpen, onToggle }: { isOpen: boolean; onToggle: () =>
       <ToolList tools={tools?.tools ?? (run.value ? runs.value?.tools : null) ?? []} />
       <MonitorLink />
       <div class="side-foot">
-        {tools && tool.value !== MONITOR && <HostList all={tools.hosts} mode={info?.hosts ?? 'many'} />}
+        {tools && tool.value !== MONITOR && (
+          <HostList
+            all={tools.hosts}
+            mode={isOfSnapshots ? 'one' : (info?.hosts ?? 'many')}
+            noun={isOfSnapshots ? 'snapshots' : 'hosts'}
+          />
+        )}
         <button
           type="button"
           class="button plain small"

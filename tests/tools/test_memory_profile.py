@@ -137,13 +137,12 @@ def test_a_planted_leak_is_told_per_step_with_what_leaks(tmp_path: Path) -> None
     payload = TOOL.run(run_of(tmp_path, host=MemoryJob(leak_bytes=64 * KIB)), None, {})
     assert payload.verdict
     assert payload.verdict.level == "warn"
-    said = payload.verdict.details[0]
-    assert said.startswith(
-        "Possible leak: the memory that stays in use rises by 64.0 KiB per step over the last 14 steps; "
-        "at this rate the "
-        "memory is full after"
+    assert payload.verdict.text.startswith(
+        "Possible leak: what stays in use in `GPU_0_bfc` rises by 64.0 KiB per step over the last 14 steps; "
+        "at this rate the memory is full after"
     )
-    assert "`cache/Append`: 896 KiB in 14 allocations" in said
+    assert "`cache/Append`: 896 KiB in 14 allocations" in payload.verdict.details[0]
+    assert payload.verdict.details[1].startswith("`GPU_0_bfc` peaks at ")
     assert table(payload, "memories")["floor_rise_bytes"] == [64 * KIB]
     floor = table(payload, "floor")
     assert floor["is_warm_up"] == [True] * 4 + [False] * 14  # the first and the last of 20 steps are left out
@@ -157,7 +156,7 @@ def test_steps_that_no_device_ran_are_the_annotations(tmp_path: Path) -> None:
     payload = TOOL.run(Session(str(write_run(tmp_path / "run", {"h": space})), cache=False), None, {})
     assert table(payload, "floor")["step"] == [f"train {i}" for i in (0, *range(20))]
     assert payload.verdict
-    assert "64.0 KiB per step" in payload.verdict.details[0]
+    assert "64.0 KiB per step" in payload.verdict.text
 
 
 def test_a_leak_of_another_memory_is_told_too(tmp_path: Path) -> None:

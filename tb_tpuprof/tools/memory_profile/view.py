@@ -197,7 +197,9 @@ def _verdict(chosen: Memory, memories: list[Memory]) -> Verdict:
         else ""
     )
     text = f"`{name}` peaks at {used}{of_capacity}, {format_time(peak.start_ps)} after the trace's start."
-    details = [leak_text(chosen)] if chosen.floor.rise_bytes_per_step > 0 else []
+    details = [*_leak_sources(chosen), text] if chosen.floor.rise_bytes_per_step > 0 else []
+    if details:
+        text = leak_text(chosen, name)
     leaking = [memory for memory in memories if memory is not chosen and memory.floor.rise_bytes_per_step > 0]
     if leaking:
         details.append(
@@ -241,30 +243,33 @@ def _verdict(chosen: Memory, memories: list[Memory]) -> Verdict:
     )
 
 
-def leak_text(memory: Memory) -> str:
-    """The floor's rise, when the memory will be full, and what stays in use."""
+def leak_text(memory: Memory, name: str) -> str:
+    """The floor's rise, and when the memory will be full."""
     floor, peak = memory.floor, memory.peak
     rise = floor.rise_bytes_per_step
     text = (
-        f"Possible leak: the memory that stays in use rises by {format_bytes(rise)} per step over the last "
+        f"Possible leak: what stays in use in `{name}` rises by {format_bytes(rise)} per step over the last "
         f"{floor.n_steps} steps"
     )
     n_steps_left = peak.free_bytes / rise
-    text += (
-        f"; at this rate the memory is full after {n_steps_left:,.0f} more."
-        if 0 <= n_steps_left < 1e6
-        else "."
-    )
+    if 0 <= n_steps_left < 1e6:
+        return f"{text}; at this rate the memory is full after {n_steps_left:,.0f} more."
+    return f"{text}."
+
+
+def _leak_sources(memory: Memory) -> list[str]:
+    """What was allocated while the floor rose and stays in use."""
+    floor = memory.floor
     named = [(op, size, n_allocations) for op, size, n_allocations in floor.suspects if size > 0]
-    if named:
-        op, size, n_allocations = named[0]
-        count = "1 allocation" if n_allocations == 1 else f"{n_allocations:,} allocations"
-        who = f"`{op}`" if op else "no named operation"
-        text += (
-            f" Most of the memory allocated since then and not freed belongs to {who}: "
-            f"{format_bytes(size)} in {count}."
-        )
-    return text
+    if not named:
+        return []
+    op, size, n_allocations = named[0]
+    count = "1 allocation" if n_allocations == 1 else f"{n_allocations:,} allocations"
+    who = f"`{op}`" if op else "no named operation"
+    return [
+        f"Most of the memory allocated in these steps and not freed belongs to {who}: "
+        f"{format_bytes(size)} in {count}."
+    ]
 
 
 def available(session: Session) -> Availability:

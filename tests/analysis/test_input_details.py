@@ -182,8 +182,8 @@ def test_a_fast_input_gets_no_advice() -> None:
     ]
 
 
-def loader_wait(total: int) -> StepWait:
-    return StepWait(TimeClass.HOST_WAIT_LOADER, "batches", "gen.py", 15, np.array([total]))
+def loader_wait(total: int, name: str = "batches", file: str = "gen.py") -> StepWait:
+    return StepWait(TimeClass.HOST_WAIT_LOADER, name, file, 15, np.array([total]))
 
 
 @pytest.mark.parametrize(("copies", "n"), [(49, 0), (50, 1), (51, 1)])
@@ -222,6 +222,19 @@ def test_a_python_loader_matters_from_a_twentieth_of_the_steps_on(waited: int, i
     )
     unknown = input_advice(pipeline_of(host_of(), steps), "unknown", PYTORCH)
     assert [one.text.split(" ")[0] for one in unknown] == [*["`batches`"] * is_cited, "The"]
+
+
+def test_a_loader_that_has_workers_is_not_told_to_use_some() -> None:
+    name = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+    for level in ("bad", "warn", "unknown"):
+        steps = steps_of(1000, waits=(loader_wait(500, name, ""),))
+        (only,) = input_advice(pipeline_of(host_of(), steps), level, PYTORCH)
+        assert only.text.startswith(
+            f"`{name}` waits for worker processes that are too slow: use more of them"
+        )
+    cheap = steps_of(1000, waits=(loader_wait(49, name, ""),))
+    texts = [one.text for one in input_advice(pipeline_of(host_of(), cheap), "bad", PYTORCH)]
+    assert [text.split(" ")[0] for text in texts] == ["The", "Load"]
 
 
 def test_without_operations_the_tracer_s_option_is_named() -> None:

@@ -12,6 +12,7 @@ from tb_tpuprof.analysis.input.pipeline import InputPipeline, copy_fraction
 from tb_tpuprof.analysis.ops.recommend import THRESHOLDS
 from tb_tpuprof.analysis.steps.classes import TimeClass
 from tb_tpuprof.analysis.steps.record import Steps
+from tb_tpuprof.analysis.steps.waits import StepWait
 from tb_tpuprof.units import format_fraction
 
 Tool = Literal["", "trace_viewer", "overview_page", "tf_data_bottleneck_analysis", "framework_op_stats"]
@@ -23,6 +24,7 @@ _LOAD_AHEAD = {
     TENSORFLOW: "tf.data with `prefetch(tf.data.AUTOTUNE)`",
     "": f"tf.data with `prefetch(tf.data.AUTOTUNE)`, {_GRAIN}, a PyTorch `DataLoader` with `num_workers`",
 }
+_HAS_WORKERS = "_MultiProcessingDataLoaderIter"  # PyTorch's iterator that workers feed
 _COPY_AHEAD = {
     JAX: "`jax.device_put` ahead of use",
     PYTORCH: "`pin_memory=True` with `.to(device, non_blocking=True)`",
@@ -130,16 +132,26 @@ def _copies(pipeline: InputPipeline, framework: str) -> tuple[Advice, ...]:
     return (Advice("input", text, "trace_viewer"),)
 
 
-def _python_loader(steps: Steps) -> tuple[Advice, ...]:
-    """Advice on the function or annotation in which the steps' own thread waits for data, if it costs at
-    least what makes input a moderate cost.
+def _costly_loader(steps: Steps) -> StepWait | None:
+    """The function or annotation in which the steps' own thread waits for data, if it costs at least what
+    makes input a moderate cost.
     """
     loader = next((wait for wait in steps.waits if wait.kind == TimeClass.HOST_WAIT_LOADER), None)
-    if loader is None or loader.total_ps < THRESHOLDS["input"][0] * int(steps.duration_ps.sum()):
+    is_costly = loader and loader.total_ps >= THRESHOLDS["input"][0] * int(steps.duration_ps.sum())
+    return loader if is_costly else None
+
+
+def _python_loader(steps: Steps) -> tuple[Advice, ...]:
+    """Advice on such a function or annotation."""
+    loader = _costly_loader(steps)
+    if loader is None:
         return ()
     text = (
-        f"{loader.title} blocks the thread that runs the steps: do its work ahead of time in other threads "
-        "or processes; if it already waits for such workers, add more."
+        f"{loader.title} waits for worker processes that are too slow: use more of them (`num_workers`), or "
+        "make loading cheaper (decoding, transforms, storage)."
+        if _HAS_WORKERS in loader.name
+        else f"{loader.title} blocks the thread that runs the steps: do its work ahead of time in other "
+        "threads or processes; if it already waits for such workers, add more."
     )
     return (Advice("input", text, "trace_viewer"),)
 
@@ -151,11 +163,14 @@ def _without_operations(level: str, steps: Steps, framework: str) -> tuple[Advic
     look = Advice(
         "other", f"The trace has no operations of an input pipeline. {check}{tracer}.", "trace_viewer"
     )
+    loader = _costly_loader(steps)
+    if loader and _HAS_WORKERS in loader.name:
+        return ()
     if level == "unknown":
         return (look,)
     text = f"Load ahead in other threads or processes: {_LOAD_AHEAD.get(framework, _LOAD_AHEAD[''])}."
     ahead = Advice("input", text)
-    return (ahead,) if _python_loader(steps) else (look, ahead)
+    return (ahead,) if loader else (look, ahead)
 
 
 _PREPROCESSING = {

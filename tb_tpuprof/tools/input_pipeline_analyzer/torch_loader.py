@@ -37,7 +37,7 @@ LOADER = TableSpec(
         ),
         number(
             "waiting_fraction",
-            "Share of the step",
+            "Waiting, share of the step",
             "fraction",
             "Waiting as a share of the steps' time",
             formula="waiting ÷ step time",

@@ -36,4 +36,7 @@ def busy_note(ops: HloOps) -> str:
         )
     per_device = summed(ops.busy_ps, ops.n_devices, ops.kind) or "on one device"
     span = format_time(ops.span_ps / ops.n_devices) if ops.n_devices else ""
-    return f"{per_device}, of {span} from its first operation to its last" if span else per_device
+    if not span:
+        return per_device
+    how = "several at once, in" if ops.busy_ps > ops.span_ps else "of"
+    return f"{per_device}, {how} {span} from its first operation to its last"

@@ -196,6 +196,7 @@ def dot_on_tpu() -> bytes:
     plane.metadata("%dot.3 = dot()", stats, "dot.3")
     for start in (0, 20 * US):
         plane.event(line, "%dot.3 = dot()", start, 10 * US)
+    plane.event(plane.line("Async XLA Ops", 9, 0), "%dot.3 = dot()", 0, 50 * US)
     PlaneWriter(space, "/host:metadata").metadata(
         "jit_f(7)", {"Hlo Proto": proto([computation(1, "main", body, 3)], f17=frames)}
     )

@@ -60,6 +60,11 @@ def test_the_base_of_busy_time(kind: str, n_devices: int, text: str) -> None:
     assert busy_note(ops(kind, n_devices, 6 * S, 8 * S)) == text
 
 
+def test_operations_that_overlap_take_longer_than_their_span() -> None:
+    text = "on one device, several at once, in 5.00 s from its first operation to its last"
+    assert busy_note(ops("GPU", 1, 6 * S, 5 * S)) == text
+
+
 def test_quotients() -> None:
     assert quotient((3 * MS, 12 * MS), "ps") == "3.00 ms ÷ 12.0 ms = 25.0%"
     assert quotient((3 * MS, 12 * MS), "ps", words="of steps") == "3.00 ms ÷ 12.0 ms of steps = 25.0%"

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from tb_tpuprof.analysis.device.hardware import hardware
 from tb_tpuprof.analysis.events.hlo_links import hlo_links
+from tb_tpuprof.analysis.events.planes import ASYNC_OP_LINE
 from tb_tpuprof.analysis.hlo.padding import dim_roles, padded_dims, products, unit_side
 from tb_tpuprof.analysis.hlo.work import ProgramCosts
 from tb_tpuprof.analysis.ops.expressions import expressions, program_name
@@ -273,9 +274,17 @@ def _events_of(trace: Trace, ops: HloOps) -> npt.NDArray[np.int64]:
     return links.events[np.isin(links.op, linked_ops)]
 
 
+def _async_lines(trace: Trace) -> list[int]:
+    return [line for line, name in enumerate(trace.line_names) if name == ASYNC_OP_LINE]
+
+
 def _longest(session: Session, host: str, trace: Trace, ops: HloOps) -> Table:
-    """The place of its longest event on the timeline: one row, or none if it has no events."""
+    """The place of its longest event on the timeline: one row, or none if it has no events. An asynchronous
+    operation's own time is that of its halves: its event from start to end counts only without these.
+    """
     events = _events_of(trace, ops)
+    is_own = ~np.isin(trace.event_line[events], _async_lines(trace))
+    events = events[is_own] if is_own.any() else events
     longest = events[trace.events["duration_ps"][events].argmax()][None] if len(events) else events[:0]
     number = longest.astype(np.int64) + session.hosts.index(host) * EVENTS_PER_HOST
     return LONGEST.fill(

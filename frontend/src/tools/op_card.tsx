@@ -10,10 +10,11 @@ import { useLoaded } from '../state/payload';
 import { openTool, tool as shownTool } from '../state/selection';
 import { Failed, Loading } from '../widgets/states';
 import { Facts } from '../widgets/summary';
+import { PLAIN_VIEW, type TableColumn, type TableData } from '../widgets/table/model';
 import { Table } from '../widgets/table/table';
 import './op_card.css';
 import { placeCell, SourceLines, SourceProblems } from './source';
-import { tableData } from './tool';
+import { idleColumns, tableData } from './tool';
 
 export interface OpCardProps {
   run: string;
@@ -68,6 +69,15 @@ function Links({ payload, program, op }: { payload: Payload; program: string; op
   );
 }
 
+/** Columns that say nothing here, where room is scarce; also sizes with padding that equal those without. */
+function needless(data: TableData): string[] {
+  const column = (name: string): TableColumn | undefined => data.columns.find((one) => one.name === name);
+  const rows = Array.from({ length: data.nRows }, (_, row) => row);
+  const [size, padded] = [column('size_bytes'), column('padded_bytes')];
+  const isUnpadded = size && padded && rows.every((row) => size.cell(row) === padded.cell(row));
+  return [...idleColumns(data), ...(isUnpadded ? ['padded_bytes'] : [])];
+}
+
 function Part({
   rows,
   mono,
@@ -77,14 +87,16 @@ function Part({
 }): VNode | null {
   if (!rows?.table.n_rows) return null;
   const { table } = rows;
+  const data = tableData(table);
   return (
     <section aria-label={table.title}>
       <h3>
         {table.title} {table.note && <small class="muted">{table.note}</small>}
       </h3>
       <Table
-        data={tableData(table)}
+        data={data}
         label={table.title}
+        view={{ ...PLAIN_VIEW, hidden: new Set(needless(data)) }}
         hasToolbar={false}
         mono={mono}
         render={(column, _row, text, full) => placeCell(column, text, full)}

@@ -6,6 +6,7 @@ import type { VNode } from 'preact';
 import { useRef } from 'preact/hooks';
 import { exactText, format, plural, UNKNOWN } from '../../base/units';
 import { ROW_PX, Space, useKeptLines, useRows } from '../../widgets/table/rows';
+import { useSize } from '../graph_hands';
 import { bandToken, type OpNode } from './model';
 import { type SortName, type TreeRow, type TreeView } from './rows';
 
@@ -22,9 +23,12 @@ export interface TreeProps {
 }
 
 const INDENT_PX = 16;
-const BAR_PX = 136;
+const BAR_PX = 122;
 /** Up to this many rows all are drawn and the page scrolls, not the tree. */
 const ROWS_IN_FULL = 40;
+/** Beside the card of an operation there may be room only for times: the card has the rest. */
+const ROOM_FOR_RATES_PX = 900;
+const TIMES: readonly SortName[] = ['name', 'time', 'wasted'];
 const MOST_HEIGHT = `min(72vh, ${26 * ROW_PX}px)`;
 
 /** A part of a whole as the background of its number. */
@@ -101,7 +105,8 @@ function Estimate({
   node,
   hasOnChip,
   hasWasted,
-}: { node: OpNode } & Pick<TreeProps, 'hasOnChip' | 'hasWasted'>): VNode {
+  hasRates,
+}: { node: OpNode; hasRates: boolean } & Pick<TreeProps, 'hasOnChip' | 'hasWasted'>): VNode {
   const isKnown = node.timePs > 0;
   const tip = isKnown
     ? 'Estimated from its share of the FLOPs inside; not measured'
@@ -118,10 +123,14 @@ function Estimate({
         {isKnown ? `≈ ${format(node.share, 'fraction')}` : UNKNOWN}
       </td>
       {hasWasted && <td />}
-      <td class="n" data-tip="FLOPs of one execution, by the cost model">
-        {node.flops === null ? UNKNOWN : `${format(node.flops, 'count')} FLOP`}
-      </td>
-      <td colSpan={hasOnChip ? 4 : 3} />
+      {hasRates && (
+        <>
+          <td class="n" data-tip="FLOPs of one execution, by the cost model">
+            {node.flops === null ? UNKNOWN : `${format(node.flops, 'count')} FLOP`}
+          </td>
+          <td colSpan={hasOnChip ? 4 : 3} />
+        </>
+      )}
     </tr>
   );
 }
@@ -131,14 +140,15 @@ function Line({
   chosen,
   hasOnChip,
   hasWasted,
+  hasRates,
   onToggle,
   onChoose,
-}: { row: TreeRow } & Pick<
+}: { row: TreeRow; hasRates: boolean } & Pick<
   TreeProps,
   'chosen' | 'hasOnChip' | 'hasWasted' | 'onToggle' | 'onChoose'
 >): VNode {
   const { node } = row;
-  if (node.isEstimate) return <Estimate node={node} hasOnChip={hasOnChip} hasWasted={hasWasted} />;
+  if (node.isEstimate) return <Estimate {...{ node, hasOnChip, hasWasted, hasRates }} />;
   return (
     <tr
       data-row={node.row}
@@ -162,28 +172,34 @@ function Line({
           {format(node.wastedPs, 'ps')}
         </td>
       )}
-      <td class="n">
-        <Bar used={node.flopsUsed} rate={node.flopRate} unit="flops_per_s" />
-      </td>
-      <td class="n">
-        <Bar used={node.hbmUsed} rate={node.hbmRate} unit="bytes_per_s" />
-      </td>
-      {hasOnChip && (
-        <td class="n">
-          <Bar used={node.onChipRead ?? node.onChipWrite} rate={null} unit="bytes_per_s" />
-        </td>
+      {hasRates && (
+        <>
+          <td class="n">
+            <Bar used={node.flopsUsed} rate={node.flopRate} unit="flops_per_s" />
+          </td>
+          <td class="n">
+            <Bar used={node.hbmUsed} rate={node.hbmRate} unit="bytes_per_s" />
+          </td>
+          {hasOnChip && (
+            <td class="n">
+              <Bar used={node.onChipRead ?? node.onChipWrite} rate={null} unit="bytes_per_s" />
+            </td>
+          )}
+          <td class="n">{node.kind === 'idle' ? '' : format(node.occurrences, 'count')}</td>
+          <td class="n">{format(node.avgPs, 'ps')}</td>
+        </>
       )}
-      <td class="n">{node.kind === 'idle' ? '' : format(node.occurrences, 'count')}</td>
-      <td class="n">{format(node.avgPs, 'ps')}</td>
     </tr>
   );
 }
 
 export function Tree(props: TreeProps): VNode {
   const { rows, view, chosen, hasPeaks, hasOnChip, hasWasted, onToggle, onChoose, onSort } = props;
-  const columns: { name: SortName; title: string; tip: string; widthPx?: number }[] = [
+  const scroll = useRef<HTMLDivElement>(null);
+  const hasRates = useSize(scroll, { width: ROOM_FOR_RATES_PX, height: 0 }).width >= ROOM_FOR_RATES_PX;
+  const all: { name: SortName; title: string; tip: string; widthPx?: number }[] = [
     { name: 'name', title: 'Name', tip: 'Program, category or operation' },
-    { name: 'time', title: 'Time', tip: 'Self time of all operations below', widthPx: 88 },
+    { name: 'time', title: 'Time', tip: 'Self time of all operations below', widthPx: 80 },
     { name: 'time', title: 'Share', tip: 'Share of the whole', widthPx: BAR_PX },
     ...(hasWasted
       ? [
@@ -191,7 +207,7 @@ export function Tree(props: TreeProps): VNode {
             name: 'wasted' as const,
             title: 'Wasted',
             tip: 'Time × (1 − utilization of the limiting resource)',
-            widthPx: 88,
+            widthPx: 80,
           },
         ]
       : []),
@@ -218,24 +234,29 @@ export function Tree(props: TreeProps): VNode {
         ]
       : []),
     { name: 'occurrences', title: 'Occurrences', tip: 'On all devices and hosts', widthPx: 100 },
-    { name: 'avg', title: 'Average', tip: 'Self time per occurrence', widthPx: 88 },
+    { name: 'avg', title: 'Average', tip: 'Self time per occurrence', widthPx: 80 },
   ];
   const sortState = (name: SortName): 'ascending' | 'descending' | 'none' =>
     view.sort !== name ? 'none' : view.ascending ? 'ascending' : 'descending';
-  const scroll = useRef<HTMLDivElement>(null);
+  const columns = hasRates ? all : all.filter(({ name }) => TIMES.includes(name));
   const range = useRows(scroll, rows.length, ROWS_IN_FULL);
   const line = (index: number): VNode => {
     const row = rows[index] as TreeRow;
     return row.rest ? (
       <Rest key={index} row={row} nColumns={columns.length} />
     ) : (
-      <Line key={index} {...{ row, chosen, hasOnChip, hasWasted, onToggle, onChoose }} />
+      <Line key={index} {...{ row, chosen, hasOnChip, hasWasted, hasRates, onToggle, onChoose }} />
     );
   };
-  const lines = useKeptLines([props])(range, rows.length, () => '', line);
+  const lines = useKeptLines([props, hasRates])(range, rows.length, () => '', line);
   return (
     <div class="table-scroll" ref={scroll} style={rows.length > ROWS_IN_FULL ? { height: MOST_HEIGHT } : {}}>
-      <table class="op-tree" role="treegrid" aria-label="Op profile" aria-rowcount={rows.length + 1}>
+      <table
+        class={hasRates ? 'op-tree' : 'op-tree narrow'}
+        role="treegrid"
+        aria-label="Op profile"
+        aria-rowcount={rows.length + 1}
+      >
         <colgroup>
           {columns.map(({ title, widthPx }) => (
             <col key={title} style={widthPx ? { width: `${widthPx}px` } : {}} />

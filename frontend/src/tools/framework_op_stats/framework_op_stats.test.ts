@@ -91,6 +91,12 @@ describe('the table', () => {
     const data = { columns: ['operation', 'eager', 'bound_by'].map(column), nRows: 1 };
     expect([...initialView(data, ['bound_by']).hidden]).toEqual(['eager', 'bound_by']);
     expect([...initialView({ columns: [column('eager')], nRows: 1 }, []).hidden]).toEqual([]);
+    const hiddenOf = (...names: string[]): string[] => [
+      ...initialView({ columns: names.map(column), nRows: 1 }, []).hidden,
+    ];
+    expect(hiddenOf('operation', 'type', 'call_stack')).toEqual(['type']);
+    expect(hiddenOf('operation', 'type', 'input_shapes')).toEqual(['type']);
+    expect(hiddenOf('operation', 'type')).toEqual([]);
   });
 
   it('counts idle time by default', () => {

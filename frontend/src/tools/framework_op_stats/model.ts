@@ -59,10 +59,18 @@ export function donutsOf(payload: Payload): Donut[] {
   return DONUTS.flatMap((spec) => donutOf(spec.name, readTable(payload, spec), 'self_time_ps'));
 }
 
-/** The initial view of the operations: the server's order; no column without information. */
+/** What the operations are grouped by, besides their name. */
+const DETAILS: readonly OpColumn[] = ['input_shapes', 'call_stack'];
+
+/**
+ * The initial view of the operations: the server's order; no column without information. Shapes and stacks
+ * need the room of the type, which repeats the name.
+ */
 export function initialView(data: TableData, idle: readonly string[]): TableView {
   const names = new Set(data.columns.map((column) => column.name));
-  const hidden = [...HIDDEN_AT_FIRST.filter((name) => names.has(name)), ...idle];
+  const isDetailed = DETAILS.some((name) => names.has(name));
+  const less: readonly OpColumn[] = isDetailed ? [...HIDDEN_AT_FIRST, 'type'] : HIDDEN_AT_FIRST;
+  const hidden = [...less.filter((name) => names.has(name)), ...idle];
   return { sort: null, query: '', filters: {}, hidden: new Set(hidden.length < names.size ? hidden : []) };
 }
 

@@ -27,6 +27,17 @@ describe('a shortened path', () => {
     ).toBe('…::Prefetch::ParallelMapV2'));
 });
 
+describe('a shortened stack of calls', () => {
+  const stack = (line: number): string =>
+    `/env/nn/conv.py(440): conv;/env/nn/mod.py(9): call;/app/net.py(${line}): forward;/app/run.py(1): main`;
+  const shorten = shortener([stack(7), stack(31), stack(204)]);
+  it('keeps the innermost call and the one that differs, without folders', () => {
+    expect(shorten(stack(31), 60)).toBe('… › net.py(31): forward › … › conv.py(440): conv');
+    expect(shorten(stack(204), 20)).toBe('conv.py(440): conv');
+  });
+  it('that fits is not changed', () => expect(shorten(stack(7), 200)).toBe(stack(7)));
+});
+
 describe('a shortened name', () => {
   it('has its middle left out', () => expect(shortener([])('abcdefghijklmnop', 9)).toBe('abcd…mnop'));
   it('is cut where the names of the column differ', () => {

@@ -1,6 +1,7 @@
 /**
  * Shortens the names of a column so that its rows still differ: of a path the segments that few names share
- * are kept, of another name its beginning and its end. Pure.
+ * are kept, of a stack of calls the innermost one and those that few stacks share, of another name its
+ * beginning and its end. Pure.
  */
 
 const GAP = '…';
@@ -11,6 +12,9 @@ const HEADS = [0.55, 0.3, 0.8] as const;
 /** Characters of a last segment that are still recognized. */
 const LEAST_END = 7;
 const SEPARATORS = /(\/|::)/;
+/** PyTorch's stacks, the innermost call first: `/a/conv.py(440): forward;/b/net.py(9): step`. */
+const STACK = /^[^;]+\(\d+\): [^;]+;/;
+const FOLDERS = /^.*\//;
 
 export type Shorten = (text: string, nChars: number) => string;
 
@@ -27,8 +31,15 @@ interface Path {
   separator: string;
 }
 
-/** The segments of a path of scopes or stages; null: the name is none, such as a C++ type. */
+/**
+ * The segments of a path of scopes, stages or calls (the innermost last); null: the name is none, such as a
+ * C++ type.
+ */
 function pathOf(text: string): Path | null {
+  if (STACK.test(text)) {
+    const calls = text.split(';').map((call) => call.replace(FOLDERS, ''));
+    return { segments: calls.reverse(), separator: ' › ' };
+  }
   if (/[<>\s]/.test(text)) return null;
   const parts = text.split(SEPARATORS);
   const segments = parts.filter((_, i) => i % 2 === 0);

@@ -275,7 +275,7 @@ def hosts_table(total: Summary) -> Table:
             "bytes_per_s": total.host_bytes / (span / cores) * 1e12,
             "worst": known_texts(worst),
         },
-        "means per core, over the whole capture",
+        "stalls are means per core; transfers, sent and rate are of all cores of the host",
     )
 
 

@@ -50,6 +50,8 @@ const SHOWN = [
   { name: 'steps', title: 'Program and steps' },
 ];
 const MOST_NAMED = 10;
+/** Categories that the switch leaves out; without any there is no switch. */
+const FEEDS: readonly string[] = ['infeed', 'outfeed'];
 
 function Select({
   label,
@@ -134,14 +136,16 @@ function Filters({
           onChange={(name) => setParams({ memory: name === HBM ? undefined : name }, 'push')}
         />
       )}
-      <label class="switch">
-        <input
-          type="checkbox"
-          checked={hasTransfers}
-          onChange={() => setParams({ transfers: hasTransfers ? 'false' : undefined }, 'push')}
-        />
-        Include infeed and outfeed
-      </label>
+      {(!hasTransfers || categories.some((name) => FEEDS.includes(name))) && (
+        <label class="switch">
+          <input
+            type="checkbox"
+            checked={hasTransfers}
+            onChange={() => setParams({ transfers: hasTransfers ? 'false' : undefined }, 'push')}
+          />
+          Include infeed and outfeed
+        </label>
+      )}
     </div>
   );
 }

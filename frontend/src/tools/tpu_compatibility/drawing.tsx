@@ -25,6 +25,8 @@ import { Arrow, Shapes } from './shapes';
 
 const HEIGHT_PX = 520;
 const LEAST_PX = 240;
+/** Enough to move about in a wide graph after zooming in. */
+const WIDE_PX = 320;
 
 const KEYS = [
   { keys: '+ − 0', does: 'Zoom the drawing in, out, and to fit' },
@@ -103,6 +105,12 @@ function useHold(
   return { view, setView: setOwn, act };
 }
 
+/** The frame's height: a wide graph that opens small leaves no empty frame around it. */
+function heightFor({ width, height }: Placed, roomPx: number): number {
+  const shown = Math.max(WIDE_PX, height * Math.min(1, roomPx / (width || 1)));
+  return Math.round(Math.min(HEIGHT_PX, Math.max(LEAST_PX, Math.min(height, shown) + 24)));
+}
+
 /** The drawing opens whole down to this scale: colors show what is incompatible. */
 const LEAST_WHOLE_SCALE = 0.2;
 const PADDING_PX = 20;
@@ -152,7 +160,7 @@ function Placing(props: DrawingProps & { placed: Placed }): VNode {
       class="td-box"
       ref={frame}
       tabIndex={-1}
-      style={{ height: `${Math.round(Math.min(HEIGHT_PX, Math.max(LEAST_PX, placed.height + 24)))}px` }}
+      style={{ height: `${heightFor(placed, box.width)}px` }}
       onKeyDown={onKey}
     >
       <svg

@@ -69,7 +69,7 @@ function Links({ payload, program, op }: { payload: Payload; program: string; op
   );
 }
 
-/** Columns that say nothing in this card, where room is scarce: also sizes with padding that equal those without. */
+/** Columns that say nothing here, where room is scarce; also sizes with padding that equal those without. */
 function needless(data: TableData): string[] {
   const column = (name: string): TableColumn | undefined => data.columns.find((one) => one.name === name);
   const rows = Array.from({ length: data.nRows }, (_, row) => row);

@@ -31,7 +31,10 @@ interface Path {
   separator: string;
 }
 
-/** The segments of a path of scopes, stages or calls (the innermost last); null: the name is none, such as a C++ type. */
+/**
+ * The segments of a path of scopes, stages or calls (the innermost last); null: the name is none, such as a
+ * C++ type.
+ */
 function pathOf(text: string): Path | null {
   if (STACK.test(text)) {
     const calls = text.split(';').map((call) => call.replace(FOLDERS, ''));

@@ -27,6 +27,7 @@ class Ops:
     flops: np.ndarray = field(default_factory=lambda: np.arange(10.0, 80, 10))
     model_flops: np.ndarray = field(default_factory=lambda: np.arange(11.0, 81, 10))
     n_bytes: np.ndarray = field(default_factory=lambda: np.arange(12.0, 82, 10))
+    roof_flops: np.ndarray = field(default_factory=lambda: np.empty(0))
     miscounted_ps: np.ndarray = field(default_factory=lambda: np.empty(0))
 
     def __len__(self) -> int:
@@ -38,7 +39,7 @@ def compiled(excess: np.ndarray) -> Any:
     space = np.zeros((len(SPACES), N))
     amounts = np.arange(1.0, N + 1)
     knows_flops, knows_bytes = np.array([True, True, False] * 2), np.array([True, False, True] * 2)
-    work = Work(amounts, amounts * 2, amounts * 3, space, knows_flops, knows_bytes, np.empty(0), excess)
+    work = Work(amounts, amounts * 2, amounts * 3, space, knows_flops, knows_bytes, amounts * 4, excess)
     name = SimpleNamespace(strings=("c", "a", "b"), codes=np.array([1, 1, 2, 0, 0, 2]))
     return SimpleNamespace(work=work, name=name, program=np.array([2, 1, 1, 1, 2, 2]))
 
@@ -61,6 +62,7 @@ def test_work_is_that_of_the_same_program_and_name(monkeypatch: pytest.MonkeyPat
     found = gpu_work.with_work(trace, OPS)  # type: ignore[arg-type]
     same(found.flops, [1, 4, 2, NAN, NAN, NAN, 5])
     same(found.model_flops, [2, 8, 4, NAN, NAN, NAN, 10])
+    same(found.roof_flops, [4, 16, 8, NAN, NAN, NAN, 20])
     same(found.n_bytes, [3, 12, NAN, NAN, 18, 9, NAN])
     same(found.miscounted_ps, [100, 200, 300, 0, 500, 0, 0])
 

@@ -114,4 +114,4 @@ def test_wrong_usage_is_explained(
 
 
 def test_no_match_is_no_error(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert query(capsys, run, "name:nowhere") == "0 events, 0 ps in total\n"
+    assert query(capsys, run, "name:nowhere") == "0 events, 0 s in total\n"

@@ -80,7 +80,7 @@ def test_json_holds_the_whole_diagnosis(run: Path, capsys: pytest.CaptureFixture
         "grow",
         "causes/compilation",
     )
-    assert first["gain_ps"] == pytest.approx([0.9 * 17e9 / 3, 1.75 * 17e9 / 3])
+    assert first["gain_ps"] == pytest.approx([0.9 * 17e9 / 3, 17e9 / 3])
     assert sum(one["time_ps"] for one in found["causes"]) == pytest.approx(found["step_time_ps"])
     assert {one["cause"] for one in found["causes"]} == {
         "compilation", "python", "device_compute", "input", "dispatch", "not_recorded", "callbacks",

@@ -92,6 +92,12 @@ def test_columns_are_the_entries_in_the_order_of_the_file() -> None:
     assert survivors.size_bytes.tolist() == [700, 300, 1536]
 
 
+def test_none_left_on_the_device_is_not_unknown() -> None:
+    recording = read([entry("oom", 1, size=9, device_free=free) for free in (0, 1, -1, None, 2**62)])
+    assert recording is not None
+    assert recording.devices[0].address.tolist() == [0, 1, -1, -1, -1]
+
+
 def test_devices_share_the_first_time() -> None:
     recording = read(
         [entry("alloc", 100, addr=1, size=1)],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar, cast
 
 from tb_tpuprof.analysis.steps.diagnostics import Notice, trace_notices
@@ -26,6 +26,10 @@ class DrawnSession:
         self.traces = traces
         self.info = RunInfo(self.run, "", (), "", "ok", "")
         self.joined = RunResults(Memory())
+
+    def subset(self, hosts: Iterable[str]) -> DrawnSession:
+        wanted = frozenset(hosts)
+        return DrawnSession({host: trace for host, trace in self.traces.items() if host in wanted})
 
     @property
     def hosts(self) -> tuple[str, ...]:

@@ -10,11 +10,14 @@ import numpy as np
 import pytest
 
 from tb_tpuprof.analysis.comm.activity import CommOp, Traffic
-from tb_tpuprof.analysis.comm.join import OpTimes
+from tb_tpuprof.analysis.comm.host import comm_between
+from tb_tpuprof.analysis.comm.join import Comm, OpTimes
 from tb_tpuprof.analysis.comm.picture import Boxes
+from tb_tpuprof.analysis.device.hardware import hardware
 from tb_tpuprof.analysis.pod.parts import Part
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import comm_costs
+from tb_tpuprof.tools.clocks import Clocks
 from tb_tpuprof.tools.comm_costs import Costs, exposed_share
 from tb_tpuprof.tools.communication import view as page_view
 from tb_tpuprof.tools.communication.tables import (
@@ -28,12 +31,13 @@ from tb_tpuprof.tools.communication.tables import (
 from tb_tpuprof.tools.communication.view import TOOL
 from tb_tpuprof.tools.payload import Payload
 from tests.analysis.test_pod_numbers import collective
+from tests.payload_columns import cells
 from tests.synthetic import write_run
 from tests.synthetic_comm import comm_hosts
-from tests.tools.test_communication import exposed, joined
+from tests.tools.comm_pages import joined
+from tests.tools.test_communication import exposed
 from tests.tools.test_communication_words import columns, shown
 from tests.tools.test_inference_words import values
-from tests.tools.test_pod_viewer import cells
 
 US = 1_000_000
 
@@ -52,7 +56,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Payload:
 @pytest.mark.parametrize(
     ("n", "text"),
     [
-        (1, "1 of 3 hosts have no device in the others' steps: x0."),
+        (1, "1 of 3 hosts has no device in the others' steps: x0."),
         (5, "5 of 7 hosts have no device in the others' steps: x0, x1, x2, x3, x4."),
         (6, "6 of 8 hosts have no device in the others' steps: x0, x1, x2, x3, x4 …."),
     ],
@@ -85,7 +89,7 @@ def test_the_spread_over_steps_is_said_if_there_is_one(
     times[:, 1] //= 2
     times[:, 4] *= 2
     page = shown(session, monkeypatch, exposed_ps=times)
-    assert page.scalars["exposed_ps"].note.endswith(" of a step · 130 µs to 520 µs")
+    assert page.scalars["exposed_ps"].note.endswith(" of a step · 130 µs to 521 µs")
     mean = (4 + 0.5 + 2) / 6 * 260.25e6
     assert page.scalars["exposed_ps"].value == pytest.approx(mean)
 
@@ -217,21 +221,47 @@ def test_one_of_the_first_hosts_with_hidden_or_exposed_traffic_suffices(
 
 
 @pytest.mark.parametrize(
-    ("parts", "is_known"), [([1, 2, 3], True), ([1, None, 3], False), ([None] * 3, False), ([], False)]
+    ("parts", "kinds", "is_known"),
+    [
+        ([1, 2, 3], "TTT", True),
+        ([1, None, 3], "TTT", False),
+        ([1, None, 3], "TGT", False),
+        ([1, None, 3], "TCT", True),  # beside accelerators, a host without any does not count
+        ([None, 2, None], "CTG", False),
+        ([None] * 3, "TTT", False),
+        ([None] * 3, "CCC", False),
+        ([], "", False),
+    ],
 )
-def test_the_overview_needs_the_communication_of_all_hosts(
-    session: Session, monkeypatch: pytest.MonkeyPatch, parts: list[int | None], is_known: bool
+def test_the_overview_needs_the_communication_of_all_hosts_with_accelerators(
+    session: Session, monkeypatch: pytest.MonkeyPatch, parts: list[int | None], kinds: str, is_known: bool
 ) -> None:
     comm = joined(session)
-    monkeypatch.setattr(comm_costs, "joined_comm", lambda *_: comm)
-    made: Any = SimpleNamespace(map=lambda *_: parts)
-    assert (comm_costs.comm_of(made, ("a",), None) is comm) is is_known  # type: ignore[arg-type]
-    scalars = comm_costs.exposed_scalars(made, ("a",), None)  # type: ignore[arg-type]
-    assert bool(scalars) is is_known
+    hosts = [f"h{i}" for i in range(len(parts))]
+    found: dict[object, dict[str, object]] = {
+        comm_between: dict(zip(hosts, parts, strict=True)),
+        hardware: {
+            host: SimpleNamespace(kind={"T": "TPU", "G": "GPU", "C": "CPU"}[kind])
+            for host, kind in zip(hosts, kinds, strict=True)
+        },
+    }
+    made: Any = SimpleNamespace(map=lambda function, those: [found[function][host] for host in those])
+    clocks = Clocks(tuple(range(len(parts))))
+    asked: list[tuple[list[int], tuple[int, ...]]] = []
+
+    def answer(_session: Session, known: list[int], corrected: Clocks) -> Comm:
+        asked.append((known, corrected.correction_ns))
+        return comm
+
+    monkeypatch.setattr(comm_costs, "joined_comm", answer)
+    assert (comm_costs.comm_of(made, hosts, clocks) is comm) is is_known
+    kept = [(part, i) for i, part in enumerate(parts) if part is not None]
+    assert asked == ([([part for part, _ in kept], tuple(i for _, i in kept))] if is_known else [])
+    assert bool(comm_costs.exposed_scalars(made, hosts, clocks)) is is_known
     none = np.zeros_like(comm.exposed_ps)
     quiet = replace(comm, exposed_ps=none, hidden_ps=none)
     monkeypatch.setattr(comm_costs, "joined_comm", lambda *_: quiet)
-    assert comm_costs.exposed_scalars(made, ("a",), None) == {}  # type: ignore[arg-type]
+    assert comm_costs.exposed_scalars(made, hosts, clocks) == {}
 
 
 def test_groups_of_pairs() -> None:
@@ -239,7 +269,8 @@ def test_groups_of_pairs() -> None:
     for n, text in ((1, "1 pair"), (1200, "1,200 pairs")):
         assert group_text(replace(one, op=replace(one.op, pairs=((0, 1),) * n)), "core") == text
     assert group_text(replace(one, groups=((0,),), group_size=1200), "core") == "all 1,200"
-    assert group_text(replace(one, groups=((0,),) * 1200, group_size=1), "core") == "1,200 × 1 core"
+    assert group_text(replace(one, groups=((0,),) * 1200, group_size=1), "core") == ""
+    assert group_text(replace(one, groups=((0, 1),) * 1200, group_size=2), "core") == "1,200 × 2 cores"
 
 
 def test_runs_that_are_not_drawn_are_counted() -> None:
@@ -327,7 +358,7 @@ def test_the_capture_is_called_that(session: Session, whole: Payload) -> None:
     assert columns(whole, "steps")["step_ps"] == "Capture"
     assert columns(whole, "ops")["n_per_step"] == "Runs per capture"
     assert columns(whole, "ops")["exposed_fraction"] == "Share of capture"
-    assert whole.tables["ops"].note == "times are means per capture and core"
+    assert whole.tables["ops"].note == "times of the capture, mean per core"
     assert whole.tables["devices"].note == "of the whole capture"
     assert devices_table(joined(session)).note == "mean of all steps"
     share = whole.scalars["exposed_communication_fraction"].note
@@ -357,9 +388,13 @@ def test_what_the_exposed_share_is_made_of(session: Session) -> None:
     comm = joined(session)
     assert exposed_share(comm).note.endswith(": 228 µs collectives, 25.0 µs copies, 7.00 µs data in flight")
     gpus = replace(comm, pod=replace(comm.pod, kind="GPU"))
-    assert exposed_share(gpus).note == "260 µs per step, mean per device"  # two on each host
+    assert exposed_share(gpus).note == (  # two on each host
+        "260 µs per step, mean per device: a step computes while any GPU of its host does"
+    )
     one_each = replace(comm.pod, kind="GPU", hosts=("a", "b", "c", "d"))
-    assert exposed_share(replace(comm, pod=one_each)).note.endswith("7.00 µs data in flight")
+    # Streams of GPUs run nothing while data is in flight: the rest are copies.
+    made_of = exposed_share(replace(comm, pod=one_each)).note
+    assert made_of.endswith(": 228 µs collectives, 32.0 µs copies")
     cpus = replace(one_each, kind="CPU")
     assert exposed_share(replace(comm, pod=cpus)).note == "260 µs per step, mean per device"
     other = replace(comm, pod=replace(comm.pod, part_ps=comm.pod.part_ps[:, 1:]))
@@ -384,7 +419,7 @@ def test_copies_of_both_kinds_are_added(session: Session) -> None:
         (0, 500_000, 0, ": 500 ns data in flight"),
         (0, 500_000, 600_000, ": 600 ns copies, 500 ns data in flight"),
         (700_000, 200_000, 600_000, ": 700 ns collectives, 600 ns copies"),
-        (700_001, 200_000, 600_000, ""),  # more than is exposed: the classes are of something else
+        (700_001, 200_000, 600_000, ": without 500 ns in operations that only start a transfer"),
     ],
 )
 def test_parts_from_a_twentieth_of_a_percent(

@@ -15,7 +15,8 @@ from tb_tpuprof.tools.communication.sentences import verdict
 from tests.analysis.test_pod_numbers import collective
 from tests.synthetic import write_run
 from tests.synthetic_comm import comm_hosts
-from tests.tools.test_communication import exposed, joined
+from tests.tools.comm_pages import joined
+from tests.tools.test_communication import exposed
 from tests.tools.test_communication_limits import op
 
 US = 1_000_000

@@ -27,9 +27,9 @@ from tb_tpuprof.tools.requests import latency_sentence, mean_working, request_sc
 from tb_tpuprof.trace.trace import Trace
 from tests.analysis.inference.test_loads import OPS, PEAKS, load
 from tests.builders import PS, DrawnPlane, build, event
+from tests.payload_columns import cells
 from tests.tools.drawn_session import session_of
 from tests.tools.test_inference_words import repeated, values
-from tests.tools.test_pod_viewer import cells
 
 S = 10**12
 
@@ -59,9 +59,12 @@ def test_ten_thousand_requests_are_shown() -> None:
     n = 10_000
     assert n == N_ROWS
     exact = token_tables(tokens("request", [5], [], generations(*range(n))), ("h0", "h1"))["generations"]
-    assert (len(exact.columns[0].values), exact.note) == (n, "latest first token first")
+    assert (len(exact.columns[0].values), exact.note) == (n, "slowest first token first")
     more = token_tables(tokens("request", [5], [], generations(*range(n + 1))), ("h0", "h1"))["generations"]
-    assert (len(more.columns[0].values), more.note) == (n, "the 10,000 latest of 10,001")
+    assert (len(more.columns[0].values), more.note) == (
+        n,
+        "the first 10,000 of 10,001; slowest first token first",
+    )
     assert values(more, "first_ps")[:2] == [10_000, 9_999]
     assert values(more, "first_ps")[-1] == 1
 
@@ -90,7 +93,8 @@ def test_only_what_was_measured_has_a_row() -> None:
     only_gaps = token_tables(tokens("step", [], [7, 9, 8]), ("a",))
     assert list(only_gaps) == ["tokens"]
     assert (
-        only_gaps["tokens"].note == "by annotation, as no request is told apart: time in the queue is unknown"
+        only_gaps["tokens"].note
+        == "by annotation, as single requests are not known: time in the queue is unknown"
     )
     assert values(only_gaps["tokens"], "n") == [3]
 
@@ -118,7 +122,7 @@ def test_the_highest_known_percentile_stands_beside_the_median(n: int, note: str
 
 
 def test_a_percentile_of_zero_is_known() -> None:
-    for n, note in ((10, "p90 0 ps"), (100, "p99 0 ps")):
+    for n, note in ((10, "p90 0 s"), (100, "p99 0 s")):
         assert token_numbers(tokens("request", [0] * n, []))["first_token_p50_ps"].note == note
 
 
@@ -126,7 +130,7 @@ def test_a_percentile_of_zero_is_known() -> None:
     ("by", "first", "gap", "sentence"),
     [
         ("request", [5, 5], [2, 2], "The first token takes 5.00 µs (p50), each further one 2.00 µs."),
-        ("request", [0, 0], [0, 0], "The first token takes 0 ps (p50), each further one 0 ps."),
+        ("request", [0, 0], [0, 0], "The first token takes 0 s (p50), each further one 0 s."),
         (
             "pass",
             [5, 5],
@@ -134,9 +138,9 @@ def test_a_percentile_of_zero_is_known() -> None:
             "The first token takes 5.00 µs (p50, without time in the queue), each further one 2.00 µs.",
         ),
         ("step", [5, 5], [2], "The first token takes 5.00 µs (p50, without time in the queue)."),
-        ("request", [0, 0], [], "The first token takes 0 ps (p50)."),
+        ("request", [0, 0], [], "The first token takes 0 s (p50)."),
         ("request", [5], [2, 2, 2], "2.00 µs pass between tokens (p50)."),
-        ("request", [], [0, 0], "0 ps pass between tokens (p50)."),
+        ("request", [], [0, 0], "0 s pass between tokens (p50)."),
         ("request", [5], [2], ""),
     ],
 )
@@ -187,17 +191,28 @@ def test_one_reason_for_all_rows_is_said_once() -> None:
     assert load_table(loads_of(dict.fromkeys(same, certain)), "", "requests")["loads"].note == ""
 
 
+_NO_PEAKS = "the peak rates of CPUs are unknown"
+_NO_WORK = "the trace states neither the HLO nor the input shapes of their operations, so no FLOPs and bytes"
+_NOT_ALL = f"{_NO_PEAKS}; the FLOPs or bytes of 100% of the operations' time are unknown"
+
+
 @pytest.mark.parametrize(
-    ("flops_ps", "bytes_ps", "hbm_bytes", "is_stated"),
-    [(5.0, 5.0, 1.0, True), (0.0, 5.0, 1.0, False), (5.0, 0.0, 1.0, False), (5.0, 5.0, 0.0, False)],
+    ("flops_ps", "bytes_ps", "flops", "hbm_bytes", "why"),
+    [
+        (5.0, 5.0, 1.0, 1.0, _NO_PEAKS),
+        (5.0, 5.0, 1.0, 0.0, _NO_PEAKS),  # one of both is stated, and all time is known
+        (5.0, 5.0, 0.0, 1.0, _NO_PEAKS),
+        (5.0, 5.0, 0.0, 0.0, _NO_WORK),
+        (0.0, 5.0, 0.0, 1.0, _NOT_ALL),
+        (5.0, 0.0, 1.0, 0.0, _NOT_ALL),
+        (0.0, 0.0, 0.0, 0.0, _NO_WORK),
+    ],
 )
 def test_a_limit_takes_both_flops_and_bytes(
-    flops_ps: float, bytes_ps: float, hbm_bytes: float, is_stated: bool
+    flops_ps: float, bytes_ps: float, flops: float, hbm_bytes: float, why: str
 ) -> None:
-    one = Load(1, 5, 5.0, flops_ps, bytes_ps, 1.0, 1.0, hbm_bytes)
-    said = reason(one, loads_of({Phase.NONE: one}, "CPU", knows_peaks=False))
-    assert (said == "the peak rates of CPUs are unknown") == is_stated
-    assert said.startswith("the trace states neither the HLO nor the input shapes") != is_stated
+    one = Load(1, 5, 5.0, flops_ps, bytes_ps, flops, flops, hbm_bytes)
+    assert reason(one, loads_of({Phase.NONE: one}, "CPU", knows_peaks=False)) == why
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ def test_devices_are_busy_for_all_models_and_on_all_hosts() -> None:
 
 def test_hosts_are_summed_and_the_longest_span_counts() -> None:
     payload = TOOL.run(session_of(loop(4, 10), loop(2, 10)), None, {})
-    assert payload.scalars["n_requests"].note == "in 70.0 µs"
+    assert payload.scalars["n_requests"].note == "in 70.0 µs on the longest host"
     assert payload.scalars["mean_in_progress"].value == pytest.approx(40 / 70 + 20 / 30)
     assert payload.scalars["mean_in_progress"].note == "at most 2"
     assert throughput_of(repeated(0)) is None

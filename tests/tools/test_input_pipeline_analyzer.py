@@ -100,7 +100,7 @@ def test_the_worst_host_is_named() -> None:
     assert hosts["input_fraction"] == sorted(hosts["input_fraction"], reverse=True)
     assert payload.verdict is not None
     assert payload.verdict.details[1].startswith("host waits most: ")
-    assert "host waits least, 0 ps (0%)" in payload.verdict.details[1]
+    assert "host waits least, 0 s (0%)" in payload.verdict.details[1]
 
 
 def test_a_host_that_the_mean_hides_is_not_hidden(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from tb_tpuprof.tools.memory_profile.by_holder import holder_tables, module_sent
 from tb_tpuprof.tools.payload import Table
 from tests.analysis.flame.test_module_contents import AT_PEAK, MARKS, OUTSIDE, mark
 from tests.analysis.flame.test_modules import ENGINE, EVENTS, call, trace_of
+from tests.payload_columns import cells
 from tests.tools.test_inference_words import values
-from tests.tools.test_pod_viewer import cells
 
 
 def tables(folder: Path, at_us: float, marks: list[dict[str, Any]] = MARKS) -> dict[str, Table]:
@@ -126,7 +126,7 @@ def test_long_lists_are_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n: 
 
 def test_the_module_with_most_memory_is_named(tmp_path: Path) -> None:
     assert module_sentence(tables(tmp_path, 105)["modules"]) == (
-        "Of all modules, `Net_0 › Linear_1` had allocated most of it: 56.2%, in the forward pass."
+        "Of all modules, `Net_0 › Linear_1` had allocated the largest part of it: 56.2%, in the forward pass."
     )
 
 
@@ -136,7 +136,9 @@ def test_a_tenth_of_the_memory_is_worth_naming(tmp_path: Path, size: int, is_nam
     marks = [mark(53, 1, size, size), mark(105, 2, 10_000 - size, 10_000)]
     modules = tables(tmp_path, 300, marks)["modules"]
     assert texts(modules, "module")[0] == OUTSIDE
-    expected = "Of all modules, `Net_0 › Linear_1` had allocated most of it: 10.0%, in the forward pass."
+    expected = (
+        "Of all modules, `Net_0 › Linear_1` had allocated the largest part of it: 10.0%, in the forward pass."
+    )
     assert module_sentence(modules) == (expected if is_named else "")
 
 

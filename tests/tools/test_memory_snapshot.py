@@ -205,7 +205,7 @@ def test_pytorch_s_pools(tmp_path: Path) -> None:
         "free_bytes": 4608,
         "rounding_bytes": 37,
     }
-    assert payload.scalars["free_bytes"].note == "56.2% of it"
+    assert payload.scalars["free_bytes"].note == "56.3% of it"
     notes = [payload.scalars[name].note for name in ("used_bytes", "reserved_bytes")]
     assert notes == ["when saved, on all devices", "when saved, on all devices, by PyTorch's allocator"]
     assert rows(payload, "places") == [(LOADED, 2048, 2048 / 3584, 1), (PLACE, 1536, 1536 / 3584, 2)]

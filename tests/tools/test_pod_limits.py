@@ -19,8 +19,8 @@ from tb_tpuprof.tools.pod_viewer import view as page
 from tb_tpuprof.tools.pod_viewer.channel_tables import channels_table
 from tests.analysis.test_pod_numbers import collective
 from tests.analysis.test_pod_senders import any_pod
+from tests.payload_columns import cells
 from tests.tools.test_inference_words import values
-from tests.tools.test_pod_viewer import cells
 
 US = 1_000_000
 # Without a known trace or notices.
@@ -41,7 +41,8 @@ def diagnostics(pod: Pod, *more: str) -> tuple[Diagnostic, ...]:
 )
 def test_hosts_left_out_are_named(pod: Pod, n: int, names: str) -> None:
     (notice,) = diagnostics(pod, *(f"x{i}" for i in range(n)))
-    assert notice.message == f"{n} of {n + 3} hosts do not share the steps of the others: {names}"
+    do = "does" if n == 1 else "do"
+    assert notice.message == f"{n} of {n + 3} hosts {do} not share the steps of the others: {names}"
     assert diagnostics(pod) == ()
 
 

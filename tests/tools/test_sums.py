@@ -71,7 +71,7 @@ def test_quotients() -> None:
     assert quotient((3 * MS, 12 * MS), "ps", 0.5) == "3.00 ms ÷ 12.0 ms = 50.0%"
     assert quotient((3 * MS, 12 * MS), "ps", 0.0) == "3.00 ms ÷ 12.0 ms = 0%"
     assert quotient((12 * MS, 4), ("ps", "count"), result_unit="ps") == "12.0 ms ÷ 4 = 3.00 ms"
-    assert quotient((0, 4 * MS), "ps") == "0 ps ÷ 4.00 ms = 0%"
+    assert quotient((0, 4 * MS), "ps") == "0 s ÷ 4.00 ms = 0%"
 
 
 @pytest.mark.parametrize("pair", [(1, 0), (1, float("nan")), (float("nan"), 1), (0, 0)])

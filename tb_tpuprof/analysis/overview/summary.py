@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tb_tpuprof.analysis.dcn.ops import transfers_between_slices
 from tb_tpuprof.analysis.device.hardware import Hardware
 from tb_tpuprof.analysis.device.peaks import problem
 from tb_tpuprof.analysis.events.memo import compute_ahead
@@ -38,7 +39,7 @@ class Summary:
     """`versions`: of libraries and drivers, if the trace has them. `use`: of the accelerators. `calls`:
     framework calls that advice can cite. `excesses`: operations above one of the `roofs`. `loader`: how long
     PyTorch's loader takes. `recording`: how the trace was recorded, None if it does not say so. `batch`: the
-    batch size, where shapes reveal it.
+    batch size, where shapes reveal it. `has_slices`: whether operations transfer data between slices.
 
     The steps of `facts` separate waiting for input from idling as the input pipeline's analysis does
     (`waiting`). `requests`: of an inference job, None without any.
@@ -59,6 +60,7 @@ class Summary:
     requests: HostInference | None = None
     recording: Recording | None = None
     batch: BatchSize = UNKNOWN
+    has_slices: bool = False
 
     @property
     def host(self) -> str:
@@ -102,6 +104,7 @@ def summary(trace: Trace) -> Summary:
         host_inference(trace) if has_requests(trace) else None,
         recording(trace),
         batch_size(trace),
+        transfers_between_slices(trace),
     )
 
 

@@ -106,7 +106,7 @@ def _comm(session: Session, hosts: tuple[str, ...]) -> tuple[Comm, Clocks]:
     comm = joined_comm(session, parts, clocks)
     if not comm.has_traffic:
         is_apart = comm.pod.is_disjoint
-        lacking = _without_traffic(session)
+        lacking = _without_traffic(session.subset(hosts))
         raise ToolUnavailable(
             TOOL.name,
             _APART if is_apart else lacking.reason,

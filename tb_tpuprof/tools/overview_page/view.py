@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tb_tpuprof.analysis.dcn.ops import transfers_between_slices
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.analysis.diagnosis.finding import Diagnosis
 from tb_tpuprof.analysis.input.stage import SlowStage, slow_stage
@@ -61,7 +60,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """The overview of one, several or all hosts together."""
     step = str(params["step"])
     why = diagnosis(session, hosts, step)
-    parts = session.map(summary, hosts, transfers_between_slices)
+    parts = session.map(summary, hosts)
     clocks = clocks_of(session, hosts)
     facts = run_facts([part.facts for part in parts], clocks.correction_ns)
     run = Run(
@@ -70,7 +69,7 @@ def view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
         sum_op_stats([part.ops for part in parts]),
         _use(session, hosts, parts),
         host_steps(parts, facts.common),
-        any(session.map(transfers_between_slices, hosts)),
+        any(part.has_slices for part in parts),
     )
     is_apart = facts.common.is_disjoint and not step
     job_finding = _with_details(

@@ -127,7 +127,7 @@ def test_another_thread_runs_meanwhile() -> None:
     """Reading lets other threads take turns."""
     from tb_tpuprof.native.compiled.pickles import unpickled
 
-    data = b"\x80\x04](" + b"K\x01" * 3_000_000 + b"e."
+    data = b"\x80\x04](" + b"K\x01" * 15_000_000 + b"e."
     is_done = threading.Event()
     turns = []
 
@@ -139,9 +139,9 @@ def test_another_thread_runs_meanwhile() -> None:
     thread = threading.Thread(target=count)
     thread.start()
     before = len(turns)
-    value = unpickled(data, 10**7)
+    value = unpickled(data, 10**8)
     during = len(turns) - before
     is_done.set()
     thread.join()
-    assert len(value) == 3_000_000
+    assert len(value) == 15_000_000
     assert during >= 3

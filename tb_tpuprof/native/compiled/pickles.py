@@ -10,7 +10,9 @@ from cython.cimports.libc.string import memcpy
 
 from tb_tpuprof.native.plain.pickles import HIGHEST_PROTOCOL, MAX_INT_BYTES, Unreadable
 
-TURN = cython.declare(int64_t, 4096)  # opcodes, some 0.1 ms, until other threads may take the GIL
+# Opcodes, some 2 ms, until other threads may take the GIL. Not fewer: a thread asks for it only after waiting
+# undisturbed for longer than the interpreter's switch interval.
+TURN = cython.declare(int64_t, 65536)
 
 
 def unpickled(data: bytes, max_opcodes: int64_t):

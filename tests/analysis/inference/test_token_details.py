@@ -11,7 +11,7 @@ from tb_tpuprof.analysis.inference.executions import LONGEST_PS
 from tb_tpuprof.analysis.inference.names import Phase
 from tb_tpuprof.analysis.inference.phases import phase_marks
 from tb_tpuprof.analysis.inference.tokens import summed_tokens
-from tests.analysis.inference.test_tokens import tokens, us
+from tests.analysis.inference.test_tokens import TWO_MODELS, tokens, us
 from tests.builders import DrawnEvent, DrawnPlane, build, event
 
 
@@ -91,17 +91,7 @@ def test_the_model_of_a_request_is_that_of_its_first_mark() -> None:
 
 
 def test_the_model_of_a_model_is_all_of_it() -> None:
-    found = tokens(
-        [
-            event("generate", 0, 30),
-            event("prefill", 1, 4),
-            event("decode", 6, 3),
-            event("answer", 40, 30),
-            event("prefill", 42, 9),
-            event("decode", 53, 6),
-            event("decode", 60, 9),
-        ]
-    )
+    found = tokens(TWO_MODELS)
     one = found.of_model("answer")
     again = one.of_model("answer")
     assert (us(again.first_ps), us(again.gap_ps)) == (us(one.first_ps), us(one.gap_ps)) == ([11], [8, 10])

@@ -6,6 +6,16 @@ import pytest
 from tb_tpuprof.analysis.inference.tokens import Tokens, host_tokens, summed_tokens
 from tests.builders import PS, DrawnEvent, DrawnPlane, build, event
 
+TWO_MODELS = [
+    event("generate", 0, 30),
+    event("prefill", 1, 4),
+    event("decode", 6, 3),
+    event("answer", 40, 30),
+    event("prefill", 42, 9),
+    event("decode", 53, 6),
+    event("decode", 60, 9),
+]
+
 
 def tokens(*threads: list[DrawnEvent], **planes: list[DrawnEvent]) -> Tokens:
     lines = {f"thread {i}": events for i, events in enumerate(threads)}
@@ -159,17 +169,7 @@ def test_data_may_be_decoded_too(events: list[DrawnEvent]) -> None:
 
 
 def test_times_of_one_model_and_of_several_hosts() -> None:
-    one = tokens(
-        [
-            event("generate", 0, 30),
-            event("prefill", 1, 4),
-            event("decode", 6, 3),
-            event("answer", 40, 30),
-            event("prefill", 42, 9),
-            event("decode", 53, 6),
-            event("decode", 60, 9),
-        ]
-    )
+    one = tokens(TWO_MODELS)
     other = tokens([event("answer", 0, 30), event("prefill", 5, 6)])
     assert us(one.of_model("answer").first_ps) == [11]
     assert us(one.of_model("answer").gap_ps) == [8, 10]

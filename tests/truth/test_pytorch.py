@@ -5,7 +5,7 @@ file of the corpus.
 from __future__ import annotations
 
 import os
-import tarfile
+import shutil
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -32,8 +32,7 @@ US = 1_000_000
 
 @cache
 def dlrm(folder: Path) -> list[Path]:
-    with tarfile.open(CORPUS / "param" / "dlrm_kineto.tar.gz") as archive:
-        archive.extractall(folder, filter="data")
+    shutil.unpack_archive(CORPUS / "param" / "dlrm_kineto.tar.gz", folder)
     found = sorted(folder.rglob("*.json"))
     assert len(found) == RANKS_OF_DLRM
     return found

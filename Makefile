@@ -50,7 +50,7 @@ slow_jobs:
 	$(PYTEST) -m slow $(JOBS)
 
 slow_rest:
-	nice $(PYTEST) -m slow $(JOBS:%=--ignore=%) tests/browser $$(grep -rl --include='test_*.py' 'mark\.slow' tests)
+	nice $(PYTEST) -m slow tests/browser $$(grep -rl --include='test_*.py' $(JOBS:tests/%=--exclude-dir=%) 'mark\.slow' tests)
 
 lint: lint_python lint_frontend ## Linters, formats, types, dead code, size of the bundle
 

@@ -98,7 +98,7 @@ def test_files_are_saved(page: Page, server: Server, tmp_path: Path) -> None:
 
 def test_a_run_without_programs_says_why(page: Page, server: Server) -> None:
     page.goto(link(server.url, run=KERAS, tool=TOOL.name))
-    expect(frame_of(page).locator("main")).to_contain_text("no HLO of compiled programs")
+    expect(frame_of(page).locator("main")).to_contain_text("No HLO of compiled programs")
     assert state_of(page)["tool"] == TOOL.name
 
 

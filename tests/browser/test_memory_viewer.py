@@ -67,4 +67,4 @@ def test_programs_are_chosen_and_the_table_follows(page: Page, server: Server) -
 
 def test_a_run_without_programs_says_why(page: Page, server: Server) -> None:
     page.goto(link(server.url, run=KERAS, tool=TOOL.name))
-    expect(frame_of(page).locator("main")).to_contain_text("no HLO of compiled programs")
+    expect(frame_of(page).locator("main")).to_contain_text("No HLO of compiled programs")

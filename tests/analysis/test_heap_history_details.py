@@ -1,4 +1,4 @@
-"""The history of an allocator at its limits: what is drawn against a plain loop, even growth, ties and the ring."""
+"""An allocator's history at limits: what is drawn against a plain loop, even growth, ties and the ring."""
 
 from __future__ import annotations
 

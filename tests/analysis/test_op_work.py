@@ -1,4 +1,4 @@
-"""Work of a host's operations from its compiled programs: by program and name, known, unknown and impossible."""
+"""Work of operations from a host's programs: by program and name, known, unknown and impossible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rates against several roofs by a plain loop, limits on both sides, work above a peak, and what is said of it."""
+"""Rates against several roofs by a plain loop, limits on both sides, work above a peak, and its sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PyTorch's data loader at its limits: what begins in a step, fetches inside one another, and every sentence."""
+"""PyTorch's data loader at limits: what begins in a step, fetches inside one another, and every sentence."""
 
 from __future__ import annotations
 

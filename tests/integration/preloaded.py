@@ -1,5 +1,5 @@
-"""A Python that has imported a framework and forks for each program: TensorFlow's import takes longer than most
-programs of the docs.
+"""A Python that has imported a framework and forks for each program: TensorFlow's import takes longer than
+most programs of the docs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The communication page on both sides of its limits: hosts left out, the menu's share, sentences and rates."""
+"""The communication page at its limits: hosts left out, the menu's share, sentences and rates."""
 
 from __future__ import annotations
 

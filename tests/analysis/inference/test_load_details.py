@@ -1,4 +1,4 @@
-"""Loads at their limits: several devices, models and phases against plain loops, and shares without a peak."""
+"""Loads at limits: several devices, models and phases against plain loops, and shares without a peak."""
 
 from __future__ import annotations
 

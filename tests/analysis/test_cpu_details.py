@@ -54,8 +54,8 @@ def trace_of(programs: dict[int, bytes], *lines: list[DrawnEvent]) -> Trace:
     )
 
 
-# Computations in the file's order: a body that `loop` runs, one that `call` (untraced) runs inside it, one that
-# two calls run, and the entry. `first` is the file's first instruction.
+# Computations in the file's order: a body that `loop` runs, one that `call` (untraced) runs inside it, one
+# that two calls run, and the entry. `first` is the file's first instruction.
 PROGRAM = proto(
     [
         computation(

@@ -126,7 +126,7 @@ def test_failures_are_drawn_up_to_four_per_pixel() -> None:
     entries = [(10, ALLOC, 1, 5), *[(20 + i, OOM, 0, 9) for i in range(12)], (40, ALLOC, 2, 6)]
     one = history(entries, [(1, 5), (2, 6)])
     drawn = drawn_events(one, levels(one), 15, 45, 1)
-    # The event before, the first and the last of the failures' equal levels, four of them, and the last event.
+    # The event before, the first and the last of the failures' equal levels, four of them, the last event.
     assert set(drawn.tolist()) >= {0, 1, 2, 3, 4, 13}
     assert len(drawn) <= 7
 

@@ -38,7 +38,7 @@ PEAKS = Roofs(100.0, (10.0, 0.0, 4.0, 40.0, 20.0), 0.0, ("the trace", "data shee
 
 
 def drawn(seed: int, n: int = 400) -> tuple[Work, np.ndarray]:
-    """Operations of 1 to 4 s; many near or above a peak, some with unknown FLOPs or bytes, some at no time."""
+    """Operations of 1 to 4 s; many near or above a peak, some with unknown FLOPs or bytes, some without time."""
     chance = np.random.default_rng(seed)
     seconds = chance.integers(1, 5, n)
     peaks = np.array([PEAKS.flops_per_s, *PEAKS.bytes_per_s])[:, None]
@@ -287,8 +287,8 @@ def test_a_notice_names_three_and_counts_the_rest() -> None:
         "For 4 operations more work was counted than the device can do in their time: `b` runs for 10.0 µs, "
         "but its counted FLOPs take at least 50.0 µs at peak compute (100 FLOP/s); `c` runs for 10.0 µs, but "
         "its counted VMEM read bytes take at least 30.0 µs at peak VMEM read bandwidth (40.0 B/s); `a` runs "
-        "for 10.0 µs, but its counted HBM bytes take at least 20.0 µs at peak HBM bandwidth (10.0 B/s); and 1 "
-        "more. Their utilization is unknown and is not included in sums. Likely reason: fewer FLOPs ran than "
+        "for 10.0 µs, but its counted HBM bytes take at least 20.0 µs at peak HBM bandwidth (10.0 B/s); and "
+        "1 more. Their utilization is unknown and is not included in sums. Likely reason: fewer FLOPs ran than "
         "were counted (Winograd convolutions, masked attention), or the peak is too low (source: the trace)."
     )
     (three,) = excess_notices(found[:3], PEAKS)

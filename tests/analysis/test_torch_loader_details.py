@@ -140,7 +140,8 @@ IN_PROCESS = replace(MANY, mode="in_process", n_fetches=10, steps_ps=1000 * US, 
         (
             replace(IN_PROCESS, mode="workers", longest_ps=6 * US),
             "Use 1.6 times as many `num_workers`, or make loading cheaper (decoding, transforms, storage)",
-            "The workers deliver a batch every 100 µs; without waiting, the steps would take one every 61.0 µs.",
+            "The workers deliver a batch every 100 µs; "
+            "without waiting, the steps would take one every 61.0 µs.",
         ),
     ],
 )
@@ -154,7 +155,8 @@ def test_a_burst_and_the_rest_have_their_own_reasons() -> None:
     burst, rest = loader_changes(MANY)
     assert burst.text.startswith("If an epoch begins at the longest fetch, keep the workers:")
     assert burst.why == (
-        "One of 8 fetches took 365 µs, the median is 5.00 µs: workers were starting, or none had its batch ready."
+        "One of 8 fetches took 365 µs, the median is 5.00 µs: workers were starting, "
+        "or none had its batch ready."
     )
     # Of 390 µs of waiting 30 are left: 1000 ÷ 970.
     assert rest.text.startswith("Use 1.0 times as many")

@@ -59,7 +59,7 @@ def test_events_are_added_counted_linked_and_removed(page: Page, server: Server,
     expect(tab).to_have_text("Selection · 2 events")
     click(page, third, "Control")
     expect(tab).to_have_text("Selection · 3 events")
-    page.wait_for_function("/\\.events=\\d+\\.\\d+\\.\\d+/.test(location.hash)")  # the address follows a little later
+    page.wait_for_function("/\\.events=\\d+\\.\\d+\\.\\d+/.test(location.hash)")
     events = [int(part) for part in param(page, "events").split(".")]
     assert [names_of(trace)[event] for event in events] == names
     total = format_time(int(duration[events].sum()))

@@ -53,8 +53,10 @@ def _numbers(table: Table, name: str) -> npt.NDArray[np.float64] | None:
 def _rows(findings: Table, times: npt.NDArray[np.float64]) -> Iterator[str]:
     for name in ("gain_low_ps", "gain_high_ps"):
         gains = _numbers(findings, name)
-        for row in np.flatnonzero(gains > times * (1 + EQUAL)).tolist() if gains is not None else ():
-            yield f"finding {row} takes {times[row]:g} ps, its {name} is {gains[row]:g}"  # type: ignore[index]
+        if gains is None:
+            continue
+        for row in np.flatnonzero(gains > times * (1 + EQUAL)).tolist():
+            yield f"finding {row} takes {times[row]:g} ps, its {name} is {gains[row]:g}"
 
 
 def _causes(overview: Payload, findings: Table, times: npt.NDArray[np.float64]) -> Iterator[str]:

@@ -284,12 +284,8 @@ def test_runs_that_are_not_drawn_are_counted() -> None:
     )
     named = [op("a").op, op("b").op]
     table = boxes_table(boxes, named, "Step 3")
-    texts = {column.name: column for column in table.columns}
-    shown_texts = {
-        name: [texts[name].strings[i] if i >= 0 else None for i in texts[name].values.tolist()]  # type: ignore[index]
-        for name in ("lane", "op", "kind")
-    }
-    assert shown_texts == {
+    columns = {column.name: cells(column) for column in table.columns}
+    assert {name: columns[name] for name in ("lane", "op", "kind")} == {
         "lane": ["Exposed", "Compute", "Lane 1", "Lane 2"],
         "op": ["b", None, "a", "b"],
         "kind": ["exposed", "compute", "partly", "hidden"],

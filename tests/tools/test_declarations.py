@@ -198,8 +198,8 @@ def test_each_name_is_declared_once() -> None:
                 assert len(set(names)) == len(names), f"{tool.name}/{question.name}"
 
 
-# Sizes, counts and times are tiles from the first byte or step on; one core is not worth a tile, and neither is
-# a share that reads 0.0% or, on the overview, less than 0.5%.
+# Sizes, counts and times are tiles from the first byte or step on; one core is not worth a tile, and neither
+# is a share that reads 0.0% or, on the overview, less than 0.5%.
 LEAST = {
     "memory_snapshot": {"unattributed_bytes": 1, "n_failures": 1},
     "overview_page": {

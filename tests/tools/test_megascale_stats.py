@@ -56,7 +56,7 @@ def test_slack_is_the_time_without_any_transfer_s_operations(session: Session) -
 
 
 def test_other_pages_lead_to_the_transfers(session: Session) -> None:
-    """The overview links to them; the page of communication within a slice does not say that nothing moves."""
+    """The overview links to them; the page of communication within a slice does not say that none move."""
     verdict = get_tool("overview_page").run(session, None, {}).verdict
     assert verdict is not None
     assert [step.tool for step in verdict.next].count("megascale_stats") == 1

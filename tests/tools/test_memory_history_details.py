@@ -1,4 +1,4 @@
-"""The page of an allocator's history at limits: three unlike devices, every sentence, and lists that are cut."""
+"""The page of an allocator's history at limits: three unlike devices, every sentence, lists that are cut."""
 
 from __future__ import annotations
 

@@ -90,8 +90,10 @@ function tip(
     }
     if (share?.who)
       lines.push({ color: 'transparent', name: share.who.title, value: share.who.names[index] ?? UNKNOWN });
+    const name = names[index] ?? '';
+    const title = axisName === undefined && /^\d/.test(name) ? `Step ${name}` : name;
     return tipElement(
-      `${axisName === undefined && /^\d/.test(names[index] ?? '') ? 'Step ' : ''}${names[index] ?? ''} · ${format(total, 'ps')} (${exactText(total, 'ps')})`,
+      `${title} · ${format(total, 'ps')} (${exactText(total, 'ps')})`,
       lines,
       choice && choice.row !== index ? choice.hint : '',
     );

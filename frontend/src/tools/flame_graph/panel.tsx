@@ -91,6 +91,11 @@ export function placedOf(all: readonly SideNode[], root: SideNode): Placed[] {
   return result;
 }
 
+function tipOf(node: SideNode): string {
+  const calls = `${format(node.calls, 'count')} ${node.calls === 1 ? 'call' : 'calls'}`;
+  return `${node.name} ${node.place}\n${format(node.totalPs, 'ps')}, ${calls}`;
+}
+
 function Sandwich({
   payload,
   onChoose,
@@ -119,7 +124,7 @@ function Sandwich({
             type="button"
             class={`fg-box fg-${node.family}`}
             aria-pressed={top === nUp}
-            data-tip={`${node.name} ${node.place}\n${format(node.totalPs, 'ps')}, ${format(node.calls, 'count')} ${node.calls === 1 ? 'call' : 'calls'}`}
+            data-tip={tipOf(node)}
             style={{ left: `${100 * left}%`, width: `${100 * width}%`, top: `${top * LEVEL_PX}px` }}
             onClick={() => onChoose(node.key)}
           >

@@ -143,6 +143,7 @@ export function OrderCharts(props: OrderProps): VNode {
     setOffsets(null);
     onSteps(change);
   };
+  const peakPlace = props.peakStep === null ? '' : ` at step ${props.peakStep.toLocaleString('en-US')}`;
   return (
     <div class="mv-order">
       <div class="mv-line">
@@ -151,7 +152,7 @@ export function OrderCharts(props: OrderProps): VNode {
       </div>
       <Canvas
         height={TIMELINE_PX}
-        label={`Memory in use over ${plural(nSteps, 'step')}, peak ${format(props.peakBytes, 'bytes')}${props.peakStep === null ? '' : ` at step ${props.peakStep.toLocaleString('en-US')}`}`}
+        label={`Memory in use over ${plural(nSteps, 'step')}, peak ${format(props.peakBytes, 'bytes')}${peakPlace}`}
         {...timeline}
         onPoint={(spot) => setHovered(hold(spot))}
         onDrag={drag}

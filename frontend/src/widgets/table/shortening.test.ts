@@ -29,7 +29,8 @@ describe('a shortened path', () => {
 
 describe('a shortened stack of calls', () => {
   const stack = (line: number, end = 440): string =>
-    `/env/nn/conv.py(${end}): conv;/env/nn/module.py(9): call;/app/net.py(${line}): forward;/app/run.py(1): main`;
+    `/env/nn/conv.py(${end}): conv;/env/nn/module.py(9): call;` +
+    `/app/net.py(${line}): forward;/app/run.py(1): main`;
   const shorten = shortener([stack(7), stack(31), stack(204)]);
   it('keeps the innermost call and the one that differs, without folders', () => {
     expect(shorten(stack(31), 60)).toBe('… › net.py(31): forward › … › conv.py(440): conv');

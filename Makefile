@@ -14,6 +14,8 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 WORKERS ?= auto
 PYTEST := $(PY) -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 JOBS := tests/exam tests/truth tests/integration
+# Where the environment forbids it, each process that tests start would compile all modules again: a second.
+unexport PYTHONDONTWRITEBYTECODE
 NPM := PATH="$(CURDIR)/$(VENV)/bin:$$PATH" node $(VENV)/npm-cli.js --prefix frontend --no-audit --no-fund --no-update-notifier
 
 # The first Python that is new enough and can make environments.

@@ -33,7 +33,7 @@ _MATTERS = 0.001
 REASON = "the trace names no operation that XLA compiled."
 REMEDY = (
     "Capture while a program compiled by XLA runs: jax.jit, tf.function(jit_compile=True), PyTorch/XLA. "
-    "Operations that TensorFlow runs without XLA are on the page of framework operations."
+    "Operations that run without XLA are on the page Framework op stats."
 )
 TORCH_REASON = "the PyTorch profile does not contain the sizes of operators' inputs."
 TORCH_REMEDY = (

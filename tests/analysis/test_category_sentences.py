@@ -49,8 +49,8 @@ def categories(times: dict[str, int], offload: int = 0, n: int = 1, kind: str = 
         (
             categories({"fusion": 40, "copy": 20, "copy-done": 25, "async-done": 15}),
             (
-                "40.0% of the operations' time on the TPU is waiting for asynchronous copies and others"
-                " (mostly `copy-done`): 40.0 ms."
+                "40.0% of the operations' time on the TPU is waiting for asynchronous copies and other"
+                " operations (largest: `copy-done`): 40.0 ms."
             ),
         ),
         (
@@ -63,8 +63,8 @@ def categories(times: dict[str, int], offload: int = 0, n: int = 1, kind: str = 
         (
             categories({"fusion": 40, "copy-done": 56, "async-done": 4}),
             (
-                "60.0% of the operations' time on the TPU is waiting for asynchronous copies and others"
-                " (mostly `copy-done`): 60.0 ms."
+                "60.0% of the operations' time on the TPU is waiting for asynchronous copies and other"
+                " operations (largest: `copy-done`): 60.0 ms."
             ),
         ),
         (

@@ -169,7 +169,9 @@ def test_more_than_one_eager_operation_per_step(n: int, is_eager: bool) -> None:
 
 
 def test_advice_on_pytorch_s_loader_cites_batches() -> None:
-    first, pinned = advised("input", PYTORCH, Call(LOADER, "x", 1, 2 * MS), Call(WORKERS, "w", 5, MS))
+    calls = Call(LOADER, "x", 1, 2 * MS), Call(WORKERS, "w", 5, MS)
+    first, pinned = advised("input", PYTORCH, *calls, kind="GPU")
+    assert advised("input", PYTORCH, *calls) == (first,)  # nothing is copied from pinned memory to a CPU
     assert first.startswith("The `DataLoader` loads in the training process (1 batch took 2.00 ms): set")
     assert pinned.startswith("`pin_memory=True` with")
     assert "(1,500 batches waited 1.00 ms)" in advised("input", PYTORCH, Call(WORKERS, "w", 1500, MS))[0]

@@ -86,8 +86,8 @@ def test_a_first_step_that_fills_a_buffer(duration: int, waited: int, is_told: b
     details = finding(replace(steps_of({}), first=first), NO_OPS, "GPU").details
     told = (
         (
-            "The first step (train 0) waited 1.50 s of 3.00 s for data and is left out: a buffer, such as"
-            " shuffle's, fills only once."
+            "The first step (train 0) waited 1.50 s of 3.00 s for data and is left out: buffers are"
+            " filled and workers started only once."
         ),
     )
     assert details == (told if is_told else ())

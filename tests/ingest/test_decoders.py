@@ -27,10 +27,11 @@ pytestmark = pytest.mark.skipif(
 
 
 def traces() -> list[object]:
-    """The demo logs' traces, and the corpus's where TPUPROF_CORPUS names one."""
-    corpus = Path(os.environ.get("TPUPROF_CORPUS", "") or "/nowhere").glob("**/*.xplane.pb")
+    """The demo logs' traces, and the corpus's where TPUPROF_CORPUS names one: of each run the first host."""
+    corpus = sorted(Path(os.environ.get("TPUPROF_CORPUS", "") or "/nowhere").glob("**/*.xplane.pb"))
+    first = {path.parent: path for path in reversed(corpus)}.values()
     demo = sorted((ROOT / "demo_logs").glob("**/*.xplane.pb"))
-    return [*demo, *(pytest.param(path, marks=pytest.mark.slow) for path in sorted(corpus))]
+    return [*demo, *(pytest.param(path, marks=pytest.mark.slow) for path in first)]
 
 
 @settings(

@@ -8,8 +8,8 @@ and tests that run other programs are not used.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
-from functools import cached_property
+from collections.abc import Iterable, Iterator
+from functools import cache, cached_property
 from pathlib import Path
 
 PACKAGE = "tb_tpuprof"
@@ -28,6 +28,8 @@ class Belonging:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._files = cache(self._found)
+        self.own = cache(self._own)
 
     @cached_property
     def modules(self) -> list[str]:
@@ -54,7 +56,7 @@ class Belonging:
         """Modules of the tests that contain no tests."""
         return [path for path in self._files("tests") if not path.rpartition("/")[2].startswith("test_")]
 
-    def own(self, module: str) -> list[str]:
+    def _own(self, module: str) -> list[str]:
         """Test files that import a module, or are named after it or its package."""
         names = _names(module)
         return [
@@ -70,7 +72,7 @@ class Belonging:
         part = f"tests/{module.split('/')[1]}/"
         return test_files or [test for test in self.tests if test.startswith(part)]
 
-    def _files(self, folder: str) -> list[str]:
+    def _found(self, folder: str) -> list[str]:
         return sorted(path.relative_to(self.root).as_posix() for path in (self.root / folder).rglob("*.py"))
 
     @cached_property
@@ -87,13 +89,21 @@ def dotted(path: str) -> str:
 
 
 def _imports(source: str, module_names: Iterable[str]) -> frozenset[str]:
-    imported = set()
-    for node in ast.walk(ast.parse(source)):
+    imported = set[str]()
+    for node in _statements(ast.parse(source)):
         if isinstance(node, ast.Import):
             imported.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             imported.update((node.module, *(f"{node.module}.{alias.name}" for alias in node.names)))
     return frozenset(imported & set(module_names))
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """The statements below a node, with the handlers and cases that contain some."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
+            yield child
+            yield from _statements(child)
 
 
 def _names(module: str) -> tuple[str, ...]:

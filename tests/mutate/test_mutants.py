@@ -20,6 +20,7 @@ from tests.mutate.mutants import mutants, mutated
 from tests.mutate.report import KILLED, SURVIVED, TIMEOUT, UNTESTED, Result, share_killed, table
 from tests.mutate.running import workers
 
+TREE = Belonging(ROOT)
 SOURCE = textwrap.dedent(
     '''
     """A module."""
@@ -96,9 +97,8 @@ def test_every_change_is_another_module_that_can_be_compiled() -> None:
 
 
 def test_changes_of_real_modules_can_be_compiled() -> None:
-    tree = Belonging(ROOT)
-    chosen = drawn(tree, tree.modules, 200, 2, 0)
-    assert len(chosen) == 200
+    chosen = drawn(TREE, TREE.modules[::5], 100, 2, 0)
+    assert len(chosen) == 100
     for module, mutant in chosen:
         source = (ROOT / module).read_text("utf-8")
         compile(mutated(source, mutant.number), module, "exec")
@@ -123,48 +123,44 @@ def test_every_listed_change_is_one_of_the_module_s_and_has_a_reason(module: str
 
 
 def test_what_is_drawn_of_a_module_does_not_depend_on_others() -> None:
-    tree = Belonging(ROOT)
-    some = matching(tree, ["analysis/pod"])
-    of_some = {pair for pair in drawn(tree, some, 5 * len(some), 5, 3) if "pod/join" in pair[0]}
-    of_one = set(drawn(tree, matching(tree, ["analysis/pod/join"]), 5, 5, 3))
+    some = matching(TREE, ["analysis/pod"])
+    of_some = {pair for pair in drawn(TREE, some, 5 * len(some), 5, 3) if "pod/join" in pair[0]}
+    of_one = set(drawn(TREE, matching(TREE, ["analysis/pod/join"]), 5, 5, 3))
     assert of_some == of_one
     assert len(of_one) == 5
-    assert of_one != set(drawn(tree, matching(tree, ["analysis/pod/join"]), 5, 5, 4))
-    assert len(drawn(tree, matching(tree, ["analysis/pod/join"]), 0, 5, 1)) > 200
+    assert of_one != set(drawn(TREE, matching(TREE, ["analysis/pod/join"]), 5, 5, 4))
+    assert len(drawn(TREE, matching(TREE, ["analysis/pod/join"]), 0, 5, 1)) > 200
 
 
 def test_modules_outside_the_default_parts_are_mutated_when_named() -> None:
-    tree = Belonging(ROOT)
-    assert {module.split("/")[1] for module in matching(tree, [])} == {"analysis", "tools", "serve"}
-    named = matching(tree, ["ingest/heap", "sources", "native/plain/blocks"])
+    assert {module.split("/")[1] for module in matching(TREE, [])} == {"analysis", "tools", "serve"}
+    named = matching(TREE, ["ingest/heap", "sources", "native/plain/blocks"])
     assert {"tb_tpuprof/ingest/heap/pprof.py", "tb_tpuprof/sources.py"} < set(named)
     assert "tb_tpuprof/native/plain/blocks.py" in named
     assert "tb_tpuprof/ingest/heap/__init__.py" not in named
     with pytest.raises(SystemExit, match=r"No module of tb_tpuprof begins with native/compiled\."):
-        matching(tree, ["native/compiled"])
+        matching(TREE, ["native/compiled"])
 
 
 def test_files_of_tests_are_chosen_by_their_beginning() -> None:
-    tree = Belonging(ROOT)
-    assert chosen_tests(tree, []) == tree.tests
-    found = chosen_tests(tree, ["ingest/test_heap_f", "plain/test_comm."])
+    assert chosen_tests(TREE, []) == TREE.tests
+    found = chosen_tests(TREE, ["ingest/test_heap_f", "plain/test_comm."])
     assert found == ["tests/ingest/test_heap_files.py", "tests/plain/test_comm.py"]
     with pytest.raises(SystemExit, match=r"No file of tests begins with nowhere\."):
-        chosen_tests(tree, ["ingest/test_heap_f", "nowhere"])
+        chosen_tests(TREE, ["ingest/test_heap_f", "nowhere"])
 
 
 def test_tests_belong_by_import_and_by_name() -> None:
-    tree = Belonging(ROOT)
-    own_tests = tree.own("tb_tpuprof/analysis/pod/join.py")
+    own_tests = TREE.own("tb_tpuprof/analysis/pod/join.py")
     assert "tests/plain/test_pod_join.py" in own_tests  # imports it
     assert "tests/analysis/test_pod_stragglers.py" in own_tests  # bears the name of its package
-    assert "tests/tools/test_pod_viewer.py" in tree.own("tb_tpuprof/tools/pod_viewer/tables.py")
+    assert "tests/tools/test_pod_viewer.py" in TREE.own("tb_tpuprof/tools/pod_viewer/tables.py")
     # Tests of those that import it come after its own.
-    all_tests = tree.of("tb_tpuprof/analysis/pod/groups.py")
+    all_tests = TREE.of("tb_tpuprof/analysis/pod/groups.py")
     assert set(all_tests) >= {"tests/analysis/test_pod_stragglers.py", "tests/plain/test_pod_join.py"}
-    assert not any("browser" in test for test in tree.tests)
-    assert set(GOLDENS) <= set(tree.tests)
-    assert all(tree.of(module) for module in tree.modules)
+    assert not any("browser" in test for test in TREE.tests)
+    assert set(GOLDENS) <= set(TREE.tests)
+    assert all(TREE.of(module) for module in TREE.modules)
 
 
 def test_functions_are_known_by_their_first_line_with_decorators() -> None:

@@ -30,6 +30,7 @@ JAX, TENSORFLOW, PYTORCH, SERVING, REACTANT, UNKNOWN = (
     "Reactant",
     "unknown",
 )
+TORCH_WORKERS = "_MultiProcessingDataLoaderIter"  # the iterator that a data loader's workers feed
 _STATS = ("tf_op", "hlo_module", "hlo_op")
 _PYTORCH_NAMES = (
     rb"aten::\w|ProfilerStep[#*]\d|autograd::engine|torch::|c10d::|torchvision::|"

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from tb_tpuprof.analysis.events.frameworks import JAX, PYTORCH, TENSORFLOW
+from tb_tpuprof.analysis.events.frameworks import JAX, PYTORCH, TENSORFLOW, TORCH_WORKERS
 from tb_tpuprof.analysis.input.host import HOST_CATEGORIES, HostInput, merged_stage
 from tb_tpuprof.analysis.input.pipeline import InputPipeline, copy_fraction
 from tb_tpuprof.analysis.ops.recommend import THRESHOLDS
@@ -24,7 +24,6 @@ _LOAD_AHEAD = {
     TENSORFLOW: "tf.data with `prefetch(tf.data.AUTOTUNE)`",
     "": f"tf.data with `prefetch(tf.data.AUTOTUNE)`, {_GRAIN}, a PyTorch `DataLoader` with `num_workers`",
 }
-_HAS_WORKERS = "_MultiProcessingDataLoaderIter"  # PyTorch's iterator that workers feed
 _COPY_AHEAD = {
     JAX: "`jax.device_put` ahead of use",
     PYTORCH: "`pin_memory=True` with `.to(device, non_blocking=True)`",
@@ -149,7 +148,7 @@ def _python_loader(steps: Steps) -> tuple[Advice, ...]:
     text = (
         f"{loader.title} waits for worker processes that are too slow: use more of them (`num_workers`), or "
         "make loading cheaper (decoding, transforms, storage)."
-        if _HAS_WORKERS in loader.name
+        if TORCH_WORKERS in loader.name
         else f"{loader.title} blocks the thread that runs the steps: do its work ahead of time in other "
         "threads or processes; if it already waits for such workers, add more."
     )
@@ -164,7 +163,7 @@ def _without_operations(level: str, steps: Steps, framework: str) -> tuple[Advic
         "other", f"The trace has no operations of an input pipeline. {check}{tracer}.", "trace_viewer"
     )
     loader = _costly_loader(steps)
-    if loader and _HAS_WORKERS in loader.name:
+    if loader and TORCH_WORKERS in loader.name:
         return ()
     if level == "unknown":
         return (look,)

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.events.charging import union_ps
+from tb_tpuprof.analysis.events.frameworks import TORCH_WORKERS
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.metadata_names import metadata_names
 from tb_tpuprof.analysis.events.names import is_fetch
@@ -40,7 +41,7 @@ MATTERS = 0.01  # of the steps' time, from which a change is listed
 MOST_WORKERS = 64  # more are not suggested
 _FEWEST_FETCHES = 8  # from which one of them can be an outlier
 _OUTLIER = 0.8  # of all fetching, in one fetch beyond the median
-_SINGLE, _MULTI = "_SingleProcessDataLoaderIter", "_MultiProcessingDataLoaderIter"
+_IN_PROCESS = "_SingleProcessDataLoaderIter"
 _PIN = "aten::pin_memory"
 _PAGEABLE = re.compile(r"memcpy ?h(?:to|2)d \(pageable -> .*", re.IGNORECASE)
 _PINNED = re.compile(r"memcpy ?h(?:to|2)d \(pinned -> .*", re.IGNORECASE)
@@ -117,7 +118,7 @@ def loader_use(trace: Trace) -> LoaderUse | None:
     return LoaderUse(
         trace.info.host,
         name,
-        "in_process" if _SINGLE in name else "workers" if _MULTI in name else "unknown",
+        "in_process" if _IN_PROCESS in name else "workers" if TORCH_WORKERS in name else "unknown",
         len(shown),
         int(shown.duration_ps.sum()),
         len(time),

@@ -141,7 +141,7 @@ def _awaited(categories: OpCategories) -> str:
     return (
         f"{what} (`{name}`)"
         if time >= _MOST * sum(waiting.values())
-        else f"{what} and others (mostly `{name}`)"
+        else f"{what} and other operations (largest: `{name}`)"
     )
 
 

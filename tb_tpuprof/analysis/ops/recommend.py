@@ -169,8 +169,8 @@ def _first_step(steps: Steps) -> tuple[str, ...]:
         return ()
     waited = f"{format_time(steps.first.input_ps)} of {format_time(steps.first.duration_ps)}"
     return (
-        f"The first step ({steps.first.name}) waited {waited} for data and is left out: a buffer, such as "
-        "shuffle's, fills only once.",
+        f"The first step ({steps.first.name}) waited {waited} for data and is left out: buffers are "
+        "filled and workers started only once.",
     )
 
 

@@ -106,7 +106,7 @@ def _n_calls(kind: str, calls: tuple[Call, ...]) -> int:
 
 def _input(framework: str, facts: RunFacts, calls: tuple[Call, ...]) -> tuple[str, ...]:
     if framework == PYTORCH:
-        return _data_loader(calls)
+        return _data_loader(calls, facts.kind == "GPU")
     if facts.software.uses_tf_data:
         return (
             "Let tf.data work ahead: use parallel `map` and `interleave`, `prefetch(tf.data.AUTOTUNE)` at "
@@ -125,7 +125,7 @@ def _input(framework: str, facts: RunFacts, calls: tuple[Call, ...]) -> tuple[st
     return ()
 
 
-def _data_loader(calls: tuple[Call, ...]) -> tuple[str, ...]:
+def _data_loader(calls: tuple[Call, ...], has_gpu: bool) -> tuple[str, ...]:
     in_process, workers = _calls_of(LOADER, calls), _calls_of(WORKERS, calls)
     pinned = (
         "`pin_memory=True` with `.to(device, non_blocking=True)` overlaps the copy to the GPU with "
@@ -148,7 +148,7 @@ def _data_loader(calls: tuple[Call, ...]) -> tuple[str, ...]:
             "Load in worker processes: `DataLoader(num_workers=4, persistent_workers=True)`, or more workers "
             "if processors are free."
         )
-    return first, pinned
+    return (first, pinned) if has_gpu else (first,)
 
 
 def _idle(framework: str, facts: RunFacts, calls: tuple[Call, ...]) -> tuple[str, ...]:

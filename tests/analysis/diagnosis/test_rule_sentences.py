@@ -14,7 +14,7 @@ from tb_tpuprof.analysis.diagnosis.finding import Culprit, Evidence
 from tb_tpuprof.analysis.diagnosis.records import Gap, HostEvidence, Part, Period, Pools
 from tb_tpuprof.analysis.diagnosis.rules import contention, dispatch, python, synchronization
 from tb_tpuprof.analysis.diagnosis.step_calls import COMPILE, EAGER, PROGRAM
-from tb_tpuprof.analysis.events.frameworks import JAX
+from tb_tpuprof.analysis.events.frameworks import JAX, PYTORCH
 from tb_tpuprof.analysis.steps.classes import TimeClass
 from tests.analysis.diagnosis.drawn import NOBODY, calls, columns, evidence, function, part
 from tests.analysis.diagnosis.rule_findings import US, findings, of, only, sync, thread
@@ -356,6 +356,22 @@ def test_the_longest_wait_decides_whether_a_stage_is_waited_for() -> None:
         in_stage = waited_for(*[stage_us] * 3, culprit=UPDATE, klass=TimeClass.HOST_WAIT_INPUT)
         one = only("input", evidence(in_function, in_stage, stage="Map"))
         assert one.culprit == (Culprit("stage", "Map") if is_stage else UPDATE)
+
+
+@pytest.mark.parametrize(
+    ("iterator", "fix"),
+    [
+        ("_SingleProcessDataLoaderIter", "Load batches in worker processes, ahead of the step."),
+        (
+            "_MultiProcessingDataLoaderIter",
+            "Use more worker processes, or make loading cheaper (decoding, transforms, storage).",
+        ),
+    ],
+)
+def test_a_data_loader_with_workers_needs_more_of_them(iterator: str, fix: str) -> None:
+    fetch = Culprit("annotation", f"enumerate(DataLoader)#{iterator}.__next__")
+    given = evidence(waited_for(20, 20, 20, culprit=fetch), framework=PYTORCH)
+    assert only("input", given).fix == fix
 
 
 def test_two_threads_that_hand_over_results_are_evidence() -> None:

@@ -19,7 +19,7 @@ from tb_tpuprof.analysis.diagnosis.wording import (
     time_and_share,
     total,
 )
-from tb_tpuprof.analysis.events.frameworks import JAX, PYTORCH, TENSORFLOW
+from tb_tpuprof.analysis.events.frameworks import JAX, PYTORCH, TENSORFLOW, TORCH_WORKERS
 from tb_tpuprof.analysis.steps.classes import TimeClass
 from tb_tpuprof.units import format_fraction
 
@@ -41,6 +41,10 @@ FIXES = {
     ),
     "": Fix("Prepare data ahead of the step, in other threads or processes."),
 }
+_MORE_WORKERS = Fix(
+    "Use more worker processes, or make loading cheaper (decoding, transforms, storage).",
+    "DataLoader(dataset, batch_size=n, num_workers=16, prefetch_factor=4, persistent_workers=True)",
+)
 _PRODUCES = 0.02
 _MOST = 0.5
 _REASON = "Batches are prepared only when a step requests them, or more slowly than the steps consume them."
@@ -76,7 +80,8 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
             producer.culprit,
             f": the thread that prepares it spends its time in {producer.culprit.title}",
         )
-    fix = fix_for(FIXES, evidence)
+    has_workers = TORCH_WORKERS in culprit.name
+    fix = _MORE_WORKERS if has_workers else fix_for(FIXES, evidence)
     slowed = total([part for part in waits if part.klass in COMPUTES])
     text, reason = f"Each step waits {time_and_share(evidence, time)} for data{where}.", _REASON
     if producer and slowed > _MOST * time:

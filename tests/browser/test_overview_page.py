@@ -19,6 +19,7 @@ JAX = run_of("jax_train")
 TITLE = get_tool("overview_page").title
 
 
+@pytest.mark.tensorboard
 def test_it_opens_with_the_verdict_and_shows_the_payload_s_numbers(page: Page, server: Server) -> None:
     payload = get_tool("overview_page").run(
         Session(str(demo_runs()["keras_slow_input"]), cache=False), None, {}

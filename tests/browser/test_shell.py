@@ -28,6 +28,7 @@ from tests.browser.walking import (
 )
 from tests.golden_files import demo_runs
 
+pytestmark = pytest.mark.tensorboard
 TITLES = {tool.name: tool.title for tool in TOOLS}
 LISTED = [tool for tool in TOOLS if not tool.only_for]
 
@@ -168,6 +169,6 @@ def test_visiting_every_page_leaves_the_logdir_as_it_was(page: Page, server: Ser
             expect(frame_of(page).locator("main")).to_be_visible()
             expect(heading(page)).to_have_text(tool.title)
             expect(frame_of(page).locator("[aria-busy=true]")).to_have_count(0)
-            page.reload()
+        page.reload()
     assert tree(server.logdir) == before
     assert Path(server.logdir).is_dir()

@@ -46,6 +46,7 @@ def pixels(stage: Locator) -> npt.NDArray[np.int16]:
     return np.asarray(Image.open(io.BytesIO(stage.screenshot())).convert("RGB")).astype(np.int16)
 
 
+@pytest.mark.tensorboard
 def test_it_draws(page: Page, stage: Locator) -> None:
     page.wait_for_timeout(300)
     assert len(np.unique(pixels(stage).reshape(-1, 3), axis=0)) > 30

@@ -288,6 +288,7 @@ def test_a_link_with_only_an_event_goes_there(page: Page, server: Server, trace:
     assert event != child
 
 
+@pytest.mark.tensorboard
 def test_back_returns_to_the_tool_before_and_forward_to_the_view(page: Page, server: Server) -> None:
     page.goto(link(server.url, run=KERAS, tool="overview_page"))
     expect_tool(page, "Overview")
@@ -350,6 +351,7 @@ def test_the_keyboard_reaches_everything_in_order(page: Page, server: Server) ->
     assert all(reached)
 
 
+@pytest.mark.tensorboard
 def test_back_undoes_leaps_and_nothing_else(page: Page, server: Server, trace: Trace) -> None:
     event, child, _ = nested(trace)
     frame = open_viewer(page, server, start_ps="200000000000", end_ps="600000000000")

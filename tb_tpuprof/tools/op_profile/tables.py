@@ -345,7 +345,7 @@ OP_SCALARS = (
     ),
     ScalarSpec(
         "hbm_bytes_per_s",
-        "HBM bandwidth",
+        "Memory bandwidth",
         "bytes_per_s",
         "Bytes moved to and from main memory per second",
         formula="HBM bytes ÷ total time",

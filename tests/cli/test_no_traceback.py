@@ -14,9 +14,10 @@ import pytest
 
 from tb_tpuprof.cli.failing import INTERNAL, exit_code_of
 from tb_tpuprof.ingest.storage import column_cache
+from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.native import IS_COMPILED
 from tb_tpuprof.tools import TOOLS
-from tests.synthetic import TpuJob, tpu_hosts, write_run
+from tests.synthetic import PlaneWriter, TpuJob, tpu_hosts, write_run
 
 needs_compiled = pytest.mark.skipif(not IS_COMPILED, reason="only decoded columns are cached")
 COMMANDS = [
@@ -111,13 +112,13 @@ PLACES = (("create", 1), ("write", 1), ("write", 2), ("write", 9), ("replace", 1
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One host whose columns are worth caching (over 4 MiB)."""
-    logdir = tmp_path_factory.mktemp("logs")
-    folder = logdir / "plugins" / "profile" / "large"
-    job = TpuJob(n_steps=30_000)
-    write_run(folder, tpu_hosts(job, (1.0,)))
-    (file,) = folder.iterdir()
-    assert file.stat().st_size > column_cache.MIN_TRACE_BYTES
+    """One host whose columns are worth caching: most of its bytes are a plane that nobody asks for."""
+    ((host, data),) = tpu_hosts(TpuJob(n_steps=2000), (1.0,)).items()
+    padding = xspace_class()()
+    plane = PlaneWriter(padding, "/host:padding")
+    plane.stats(plane.plane, {"padding": b"\0" * column_cache.MIN_TRACE_BYTES})
+    folder = tmp_path_factory.mktemp("logs") / "plugins" / "profile" / "large"
+    write_run(folder, {host: data + padding.SerializeToString()})
     return folder
 
 

@@ -54,9 +54,9 @@ class FileSource:
         """The compiled programs of the host."""
         return programs_of(trace)
 
-    def _names(self, trace: Trace, event: int) -> dict[int, str]:
+    def _names(self, trace: Trace, event: int) -> Names:
         """The names of the stats that an event may have, by id."""
-        return stat_names(trace, int(trace.metadata["plane"][int(trace.events["metadata"][event])]))
+        return StatNames(trace, int(trace.metadata["plane"][int(trace.events["metadata"][event])]))
 
     def _message(self, position: int) -> bytes:
         """The event's message, whose tag is at `position`."""
@@ -164,14 +164,25 @@ def event_arguments(message: bytes) -> dict[str, Value]:
     }
 
 
-def stat_names(trace: Trace, plane: int) -> dict[int, str]:
-    """The names of a plane's stats, by id."""
-    rows = np.flatnonzero(trace.stat_names["plane"] == plane)
-    ids, names = trace.stat_names["id"][rows].tolist(), trace.stat_names["name"][rows].tolist()
-    return {key: trace.strings.get(name) for key, name in zip(ids, names, strict=True)}
+class StatNames:
+    """The names of a plane's stats, by id; each is decoded when it is requested."""
+
+    def __init__(self, trace: Trace, plane: int) -> None:
+        rows = np.flatnonzero(trace.stat_names["plane"] == plane)
+        ids, names = trace.stat_names["id"][rows].tolist(), trace.stat_names["name"][rows].tolist()
+        self._names = dict(zip(ids, names, strict=True))
+        self._strings = trace.strings
+
+    def get(self, key: int, default: str) -> str:
+        """The name of a stat, or `default` for an unknown id."""
+        name = self._names.get(key)
+        return default if name is None else self._strings.get(name)
 
 
-def _stat(message: int | bytes, names: dict[int, str]) -> list[tuple[str, Value]]:
+Names = StatNames | dict[int, str]
+
+
+def _stat(message: int | bytes, names: Names) -> list[tuple[str, Value]]:
     """One XStat as (name, value); empty if it has no value."""
     key, result = 0, None
     for number, wire, value in read_fields(message) if isinstance(message, bytes) else []:
@@ -188,7 +199,7 @@ def _stat(message: int | bytes, names: dict[int, str]) -> list[tuple[str, Value]
     return [] if result is None else [(names.get(key, f"(stat {key})"), result)]
 
 
-def stat_number(kind: int, value: int, names: dict[int, str]) -> Value:
+def stat_number(kind: int, value: int, names: Names) -> Value:
     """A varint interpreted by its kind: uint64, int64, or a reference to a text."""
     signed = value - 2**64 if value >= 2**63 else value
     if kind == 7:

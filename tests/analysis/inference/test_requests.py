@@ -72,6 +72,23 @@ def test_passes_come_first_and_the_outermost_counts() -> None:
     assert (names(trace), requests(trace).unit) == ([outer], "pass")
 
 
+def test_one_batch_shows_that_there_is_a_server() -> None:
+    """Its sessions are requests, although the host trains, too."""
+    lines = {"main": [event("SessionRun", 0, 20), event("gradients/a:Add", 30, 5)]}
+    assert names(host(**lines)) == []
+    assert names(host(**lines, batches=[event("ProcessBatch", 50, 9)])) == ["SessionRun"]
+
+
+def test_batches_without_requests_to_a_server_are_not_those_of_annotations() -> None:
+    found = requests(host(main=[event("predict", 0, 50)], batches=[event("ProcessBatch", 10, 9)]))
+    assert (found.source, len(found), len(found.batch_row)) == ("annotations", 1, 0)
+
+
+def test_the_shortest_request_lasts_a_picosecond() -> None:
+    trace = host(main=[DrawnEvent("ServingModelRun", 0, 1, {}), DrawnEvent("ServingModelRun", 9, 0, {})])
+    assert len(requests(trace)) == 1
+
+
 def test_annotations_within_one_another_and_without_duration() -> None:
     trace = host(
         main=[event("predict", 0, 50), event("decode_request", 5, 10), event("request", 60, 0)],

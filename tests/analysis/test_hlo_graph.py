@@ -204,6 +204,8 @@ def test_dot_and_json_tell_the_same_graph() -> None:
     assert '[label="a\\"]; evil\\\\\\nf32[2]"' in "\n".join(
         dot_text(odd, neighborhood(odd, 0, GraphOptions()))
     )
+    named = module_of([{**instruction(1, "add", array(2)), 1: "größe"}])
+    assert '"größe"' in json_text(named, neighborhood(named, 0, GraphOptions()))
 
 
 def test_a_large_module_is_walked_at_once() -> None:

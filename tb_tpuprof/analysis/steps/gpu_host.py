@@ -16,7 +16,7 @@ rest is idle time of the GPU.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -57,7 +57,7 @@ def steps_of_gpu(trace: Trace) -> tuple[Steps, Pieces]:
     """The annotated steps of GPUs, and the pieces that the steps' times consist of."""
     event_class = classes_of(trace.events["metadata"], host_classes(trace, planes(trace).hosts))
     markers = annotated_events(trace, event_class)
-    kernels = _launched(trace)
+    kernels = _launched(trace, _streams(trace))
     windows, markers = _windows(trace, markers, kernels)
     if not len(windows.group):
         return no_steps(), no_pieces()
@@ -98,14 +98,22 @@ def steps_of_gpu(trace: Trace) -> tuple[Steps, Pieces]:
 def annotated_windows(trace: Trace) -> Windows:
     """All annotated steps that launched kernels, by start: those at the capture's edges, too."""
     event_class = classes_of(trace.events["metadata"], host_classes(trace, planes(trace).hosts))
-    return _windows(trace, annotated_events(trace, event_class), _launched(trace))[0]
+    markers = annotated_events(trace, event_class)
+    group = groups(trace).group
+    in_groups = [rows[group[rows] >= 0] for rows in _streams(trace)] if len(markers) else []
+    return _windows(trace, markers, _launched(trace, in_groups))[0]
 
 
-def _launched(trace: Trace) -> Rows:
-    """Events of all GPU streams that the host launched."""
-    rows = np.concatenate(
-        [np.empty(0, np.intp), *(stream_events(trace, plane) for plane in planes(trace).gpus)]
-    )
+def _streams(trace: Trace) -> Iterator[Rows]:
+    """Events of the streams of each GPU."""
+    return (stream_events(trace, plane) for plane in planes(trace).gpus)
+
+
+def _launched(trace: Trace, parts: Iterable[Rows]) -> Rows:
+    """Those of the events that the host launched."""
+    rows = np.concatenate([np.empty(0, np.intp), *parts])
+    if not len(rows):
+        return rows
     owner, value = first_ints(trace, "correlation_id")
     has_launch = np.zeros(trace.n_events, np.bool_)
     has_launch[owner[value >= 0]] = True
@@ -117,13 +125,15 @@ def _windows(trace: Trace, markers: Rows, kernels: Rows) -> tuple[Windows, Rows]
     """The windows of the steps that launched kernels, by start, and the events that mark them (see the
     module's drawing).
     """
-    group = groups(trace).group.astype(np.int64)
+    group = groups(trace).group
     markers = markers[group[markers] >= 0]
     start = trace.events["start_ps"].astype(np.int64, copy=False)
     stop = start[markers] + trace.events["duration_ps"][markers]
-    number, begin, end, longest = longest_markers(group[markers], start[markers], stop)
-    kernels = kernels[np.isin(group[kernels], number)]
-    has_kernels = np.isin(number, group[kernels])
+    number, begin, end, longest = longest_markers(group[markers].astype(np.int64), start[markers], stop)
+    step = group[kernels]
+    in_step = np.isin(step, number)
+    kernels, step = kernels[in_step], step[in_step]
+    has_kernels = np.isin(number, step)
     number, begin, end, markers = (
         number[has_kernels],
         begin[has_kernels],
@@ -133,7 +143,7 @@ def _windows(trace: Trace, markers: Rows, kernels: Rows) -> tuple[Windows, Rows]
     work_end = end.copy()
     np.maximum.at(
         work_end,
-        np.searchsorted(number, group[kernels]),
+        np.searchsorted(number, step),
         start[kernels] + trace.events["duration_ps"][kernels],
     )
     order = np.argsort(begin, kind="stable")

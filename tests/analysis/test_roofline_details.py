@@ -38,7 +38,7 @@ PEAKS = Roofs(100.0, (10.0, 0.0, 4.0, 40.0, 20.0), 0.0, ("the trace", "data shee
 
 
 def drawn(seed: int, n: int = 400) -> tuple[Work, np.ndarray]:
-    """Operations of 1 to 4 s; many near or above a peak, some with unknown FLOPs or bytes, some without time."""
+    """Operations of 1 to 4 s: many near or above a peak, some with unknown FLOPs or bytes or without time."""
     chance = np.random.default_rng(seed)
     seconds = chance.integers(1, 5, n)
     peaks = np.array([PEAKS.flops_per_s, *PEAKS.bytes_per_s])[:, None]

@@ -37,12 +37,12 @@ CHROMIUM_FLAGS = [
     "--proxy-server=http://127.0.0.1:9",
 ]
 VIEWPORT = {"width": 1440, "height": 900}
-# What TensorBoard's page is to ours: a bar above, and our document in a frame of the same origin. Walks open it
-# instead unless they are marked `tensorboard`: TensorBoard's own page takes five times as long.
+# What TensorBoard's page is to ours: a bar above, and our document in a frame of the same origin. Walks open
+# it instead unless they are marked `tensorboard`: TensorBoard's own page takes five times as long.
 STAND_IN = """<!doctype html><title>TensorBoard</title>
 <body style="margin: 0"><div style="height: 64px"></div>
-<iframe src="/data/plugin_entry.html?name=profile" style="border: 0; width: 100vw; height: calc(100vh - 64px)">
-</iframe></body>"""
+<iframe src="/data/plugin_entry.html?name=profile"
+  style="border: 0; width: 100vw; height: calc(100vh - 64px)"></iframe></body>"""
 
 
 @pytest.hookimpl(tryfirst=True)

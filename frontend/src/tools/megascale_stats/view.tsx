@@ -156,7 +156,7 @@ export function MegascaleView({ payload, ...props }: { payload: Payload } & Tool
           tip="Sum of all transfers on all cores, by the operation that the cores wait in"
           note={
             rendezvous.length > MOST_BARS
-              ? `${MOST_BARS} of ${rendezvous.length.toLocaleString('en-US')}, those with the longest total stall`
+              ? `longest ${MOST_BARS} of ${rendezvous.length.toLocaleString('en-US')}, by total stall`
               : `total stall of ${plural(rendezvous.length, 'rendezvous', 'rendezvous')}`
           }
           names={names}

@@ -144,6 +144,7 @@ export function OrderCharts(props: OrderProps): VNode {
     onSteps(change);
   };
   const peakPlace = props.peakStep === null ? '' : ` at step ${props.peakStep.toLocaleString('en-US')}`;
+  const peak = `${format(props.peakBytes, 'bytes')}${peakPlace}`;
   return (
     <div class="mv-order">
       <div class="mv-line">
@@ -152,7 +153,7 @@ export function OrderCharts(props: OrderProps): VNode {
       </div>
       <Canvas
         height={TIMELINE_PX}
-        label={`Memory in use over ${plural(nSteps, 'step')}, peak ${format(props.peakBytes, 'bytes')}${peakPlace}`}
+        label={`Memory in use over ${plural(nSteps, 'step')}, peak ${peak}`}
         {...timeline}
         onPoint={(spot) => setHovered(hold(spot))}
         onDrag={drag}

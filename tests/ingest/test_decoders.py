@@ -27,11 +27,10 @@ pytestmark = pytest.mark.skipif(
 
 
 def traces() -> list[object]:
-    """The demo logs' traces, and the corpus's where TPUPROF_CORPUS names one: of each run the first host."""
-    corpus = sorted(Path(os.environ.get("TPUPROF_CORPUS", "") or "/nowhere").glob("**/*.xplane.pb"))
-    first = {path.parent: path for path in reversed(corpus)}.values()
+    """The demo logs' traces, and the corpus's where TPUPROF_CORPUS names one."""
+    corpus = Path(os.environ.get("TPUPROF_CORPUS", "") or "/nowhere").glob("**/*.xplane.pb")
     demo = sorted((ROOT / "demo_logs").glob("**/*.xplane.pb"))
-    return [*demo, *(pytest.param(path, marks=pytest.mark.slow) for path in first)]
+    return [*demo, *(pytest.param(path, marks=pytest.mark.slow) for path in sorted(corpus))]
 
 
 @settings(

@@ -187,7 +187,7 @@ def device_ops_available(session: Session) -> Availability:
     if any(session.get(_has_device_ops, host) for host in hosts):
         return Availability()
     if any(session.get(_is_torch_on_gpus, host) for host in hosts):
-        return Availability(TORCH_REASON, TORCH_REMEDY, "no input sizes")
+        return Availability(TORCH_REASON, TORCH_REMEDY, "no shapes")
     return Availability(REASON, REMEDY, "no XLA ops")
 
 

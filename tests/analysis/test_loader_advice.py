@@ -62,3 +62,26 @@ def test_one_step_and_a_loader_within_the_process_are_said() -> None:
         "`_SingleProcessDataLoaderIter.__next__` takes 3.00 ms (25.0%) of the marked step. It loads batches "
         "in the training process (num_workers=0)."
     )
+
+
+@pytest.mark.parametrize(
+    ("headline", "hidden_ps", "says"),
+    [
+        ("each step waits 10.0 ms (39.9%) for data in `batches`.", 0, False),
+        ("each step waits 9.90 ms (39.5%) for data in `batches`.", 0, True),
+        ("each step waits 10.0 ms (39.9%) for data in `records`.", 0, True),
+        ("each step waits 10.0 ms (39.9%) for data in `batches`.", 6 * MS, True),
+        ("each step waits 110.0 ms (39.9%) for data in `batches`.", 0, True),
+    ],
+)
+def test_a_headline_with_the_loader_and_its_time_is_not_repeated(
+    headline: str, hidden_ps: int, says: bool
+) -> None:
+    wait = LoaderWait("batches", 3, 30 * MS, hidden_ps, 75 * MS)
+    assert bool(loader_sentence([wait], ["a"], headline)) is says
+
+
+def test_a_loader_within_the_process_is_said_under_any_headline() -> None:
+    wait = LoaderWait("_SingleProcessDataLoaderIter.__next__", 3, 30 * MS, 0, 75 * MS)
+    headline = f"each step waits 10.0 ms (39.9%) for data in `{wait.name}`."
+    assert "num_workers=0" in loader_sentence([wait], ["a"], headline)

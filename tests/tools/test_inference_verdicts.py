@@ -85,6 +85,19 @@ def test_busy_devices_limit_requests_without_batches() -> None:
         "(87.2%) while "
         "devices work for others."
     )
+    # The kernels run from 15 to 215 µs, the requests from 0 to 220 µs.
+    assert verdict.details[0] == (
+        "The GPU works in 90.9% of the 220 µs from the first request to the last. It has little room left, "
+        "so requests queue for it: make batches cheaper, or serve on more devices."
+    )
+
+
+def test_a_busy_device_is_no_reason_to_queue_where_no_request_queues() -> None:
+    """Kernels nearly back to back, each running on after its request."""
+    verdict = TOOL.run(session_of(loop(20, 100, {"k": (10, 185), **WAIT})), None, {}).verdict
+    assert verdict is not None
+    assert verdict.text.startswith("Limited by the GPU")
+    assert verdict.details[0].endswith("from the first request to the last.")
 
 
 def test_too_few_requests_to_judge() -> None:

@@ -12,7 +12,10 @@ from tb_tpuprof.analysis.inference.work import Part
 from tb_tpuprof.tools import get_tool
 from tb_tpuprof.tools.inference_profile.sentences import limit_level, limit_sentence
 from tb_tpuprof.tools.requests import latency_sentence
-from tests.builders import DrawnEvent, DrawnPlane, build
+from tb_tpuprof.trace.trace import Trace
+from tests.analysis.inference.serving import request, server
+from tests.builders import DrawnEvent, DrawnPlane, build, event
+from tests.payload_columns import table
 from tests.tools.drawn_session import session_of
 
 US = 10**6
@@ -99,3 +102,48 @@ def test_the_overview_rates_a_server_as_the_page_of_requests(
     assert payload.tiles[:2] == ("n_requests", "latency_p50_ps")
     assert payload.scalars["n_requests"].value == 30
     assert {one.severity for one in payload.diagnostics if "no step time" in one.message} == {"info"}
+
+
+def passes(*names: str) -> Trace:
+    """Forward passes of an LLM engine."""
+    host = [event(name, 200 * i, 100) for i, name in enumerate(names)]
+    return build([DrawnPlane("/host:CPU", {"main": host})])
+
+
+def called(*sizes: int) -> Trace:
+    """Requests with sizes, whose batches were not traced."""
+    return build(
+        [
+            DrawnPlane(
+                "/host:CPU",
+                {f"caller-{i}": request(100 * i, 60, 7 + i, size) for i, size in enumerate(sizes)},
+            )
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("trace", "text"),
+    [
+        (server(), "4 to 5 examples per batch, mean 4.50"),  # 8 − 3 and 4 − 0
+        (called(2, 9, 4), "2 to 9 examples per request, mean 5.00"),
+        (called(6, 6, 6), "6 examples per request"),
+        (
+            passes(*(f"execute_context_0(0)_generation_{n}({n})" for n in (1, 3, 8))),
+            "1 to 8 sequences per pass, mean 4.00",
+        ),
+    ],
+)
+def test_sizes_that_a_server_states_are_the_batch_size(trace: Trace, text: str) -> None:
+    facts = table(get_tool("overview_page").run(session_of(trace), None, {}), "environment")
+    assert dict(zip(facts["name"], facts["value"], strict=True))["Batch size (derived)"] == text
+
+
+def test_requests_without_sizes_leave_the_reason() -> None:
+    requests = [DrawnEvent("predict", i * 1000 * US, 10 * US, {"_r": 1, "step_num": i}) for i in range(3)]
+    payload = get_tool("overview_page").run(
+        session_of(build([DrawnPlane("/host:CPU", {"python": requests})])), None, {}
+    )
+    facts = table(payload, "environment")
+    size = dict(zip(facts["name"], facts["value"], strict=True))["Batch size (derived)"]
+    assert str(size).startswith("unknown: no shapes in the trace show it")

@@ -25,8 +25,8 @@ _HOW_TO_ANNOTATE = {
 }
 _LONGER = "If steps are annotated, capture for longer than one step takes."
 _REQUESTS = (
-    "Requests of a model server are not steps: see how long programs ran in the trace viewer's track "
-    "XLA Modules. In training, "
+    "A model server has no steps: see how long programs ran in the trace viewer's track XLA Modules. In "
+    "training, "
 )
 _RECAPTURE = "Capture the profile again, or copy the file again if it was cut off in transfer."
 

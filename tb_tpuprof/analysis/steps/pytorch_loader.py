@@ -23,9 +23,9 @@ def loader_wait(trace: Trace) -> LoaderWait | None:
     )
 
 
-def loader_sentence(waits: Sequence[LoaderWait | None], hosts: Sequence[str]) -> str:
+def loader_sentence(waits: Sequence[LoaderWait | None], hosts: Sequence[str], headline: str = "") -> str:
     """The time and share of fetching batches in the steps of the host that fetches longest, by name; empty if
-    no host fetches.
+    no host fetches, or if the headline names the loader and its time already.
     """
     fetching = [(wait, host) for wait, host in zip(waits, hosts, strict=True) if wait]
     if not fetching:
@@ -33,10 +33,10 @@ def loader_sentence(waits: Sequence[LoaderWait | None], hosts: Sequence[str]) ->
     longest, host = max(fetching, key=lambda pair: pair[0].fraction)
     where = f"`{host}`: " if len(hosts) > 1 else ""
     marked = f"each of the {longest.n_steps:,} marked steps" if longest.n_steps > 1 else "the marked step"
-    took = (
-        f"{format_time(longest.total_ps / longest.n_steps)} ({format_fraction(longest.fraction)}) of {marked}"
-    )
+    each = format_time(longest.total_ps / longest.n_steps)
+    took = f"{each} ({format_fraction(longest.fraction)}) of {marked}"
     share = longest.hidden_ps / longest.total_ps
     hidden = f", {format_fraction(share)} of it while kernels run" if share >= 0.01 else ""
     how = " It loads batches in the training process (num_workers=0)." if longest.is_in_process else ""
-    return f"{where}`{longest.name}` takes {took}{hidden}.{how}"
+    is_stated = f" {each} " in headline and f"`{longest.name}`" in headline
+    return "" if is_stated and not (hidden or how) else f"{where}`{longest.name}` takes {took}{hidden}.{how}"

@@ -24,6 +24,7 @@ _WORDS = {
 }
 _STANDS_OUT = 0.1  # of the slots: padding from here on is worth a sentence
 _IDLE = 0.9
+_FULL = " It has little room left, so requests queue for it: make batches cheaper, or serve on more devices."
 _UNASSIGNED = 0.05
 
 
@@ -33,7 +34,7 @@ def verdict_of(found: HostInference, more: tuple[str, ...] = ()) -> Verdict:
     details = [
         text
         for text in (
-            _device_sentence(found),
+            _device_sentence(found, found_limits),
             _host_sentence(found, found_limits),
             _tail_sentence(found),
             _phase_sentence(found),
@@ -133,17 +134,22 @@ _LISTED = {
 }
 
 
-def _device_sentence(found: HostInference) -> str:
+def _device_sentence(found: HostInference, found_limits: Limits) -> str:
     """How busy the device is, and whether more requests would fit: unknown of an engine's passes."""
     if not found.span_ps:
         return ""
     busy = found.busy_ps / found.span_ps
     who = "Operations of the model run" if found.device_kind == "CPU" else f"The {found.device_kind} works"
     is_told = len(found) >= FEWEST and found.unit == "request" and found.device_kind != "CPU"
-    idle = " There is room for more requests." if is_told and busy < _IDLE else ""
+    if not is_told:
+        room = ""
+    elif busy < _IDLE:
+        room = " There is room for more requests."
+    else:
+        room = _FULL if found_limits.limit == "queue" else ""
     return (
         f"{who} in {format_fraction(busy)} of the {format_time(found.span_ps)} from the first {found.unit} "
-        f"to the last{span_of(found)}.{idle}"
+        f"to the last{span_of(found)}.{room}"
     )
 
 

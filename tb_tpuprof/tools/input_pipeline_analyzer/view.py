@@ -76,7 +76,7 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
         if pipeline.common.is_disjoint
         else _judged(parts, pipeline, kind, limits)
     )
-    loader = loader_sentence(session.map(loader_wait, hosts), hosts)
+    loader = loader_sentence(session.map(loader_wait, hosts), hosts, judged.text)
     advice = input_advice(pipeline, judged.level, framework_of(session, hosts))
     return Payload(
         "input_pipeline_analyzer",

@@ -38,7 +38,7 @@ from tb_tpuprof.tools.requests import REQUEST_SCALARS, request_scalars
 from tb_tpuprof.tools.spec import ScalarSpec
 from tb_tpuprof.tools.tiles import Tile, tiles
 from tb_tpuprof.tools.working import quotient
-from tb_tpuprof.units import format_bytes, format_fraction, format_time, format_value
+from tb_tpuprof.units import format_bytes, format_fraction, format_time, format_value, three_digits
 
 _SAME = 0.0005  # shares that differ by less are shown once
 _WORTH_A_TILE = 0.005  # share of the steps from which time in Python or waiting gets a tile
@@ -402,7 +402,7 @@ def environment(run: Run) -> Table:
     if hardware.n_replicas:
         each = f" of {hardware.n_partitions} {per_device}s each" if hardware.n_partitions > 1 else ""
         pairs.append(("Replicas", f"{hardware.n_replicas}{each}"))
-    pairs.append(("Batch size (derived)", _batch(parts)))
+    pairs.append(("Batch size (derived)", _batch(parts, run.requests)))
     if hardware.peak_flops_per_s:
         pairs.append(
             (f"Peak compute per {per_device}", format_value(hardware.peak_flops_per_s, "flops_per_s"))
@@ -424,15 +424,35 @@ def environment(run: Run) -> Table:
     return ENVIRONMENT.fill({"name": [name for name, _ in pairs], "value": [value for _, value in pairs]})
 
 
-def _batch(parts: Sequence[Summary]) -> str:
-    """The batch size of the hosts that reveal one; unknown if they disagree."""
+def _batch(parts: Sequence[Summary], requests: HostInference | None) -> str:
+    """The batch size of the hosts that reveal one; unknown if they disagree. Where shapes reveal none, the
+    sizes of a server's batches, requests or passes.
+    """
     found = list(dict.fromkeys(part.batch for part in parts if part.batch.value))
     if not found:
-        return f"unknown: {_plain(parts[0].batch.how)}"
+        sizes = "" if requests is None else _request_sizes(requests)
+        return sizes or f"unknown: {_plain(parts[0].batch.how)}"
     if len({(one.value, one.per) for one in found}) > 1:
         return f"unknown: it differs between hosts: {', '.join(f'{one.value:,}' for one in found[:4])}"
     per = f" per {found[0].per}" if found[0].per else ""
     return f"{found[0].value:,}{per}: {_plain(found[0].how)}"
+
+
+def _request_sizes(found: HostInference) -> str:
+    """The smallest, largest and mean size that a server states; empty if it states none."""
+    known = found.batches.size[found.batches.size >= 0]
+    what = "examples per batch"
+    if not len(known):
+        known = found.size[found.size >= 0]
+        what = "sequences per pass" if found.unit == "pass" else f"examples per {found.unit}"
+    if not len(known):
+        return ""
+    least, most = int(known.min()), int(known.max())
+    return (
+        f"{least:,} {what}"
+        if least == most
+        else f"{least:,} to {most:,} {what}, mean {three_digits(known.mean())}"
+    )
 
 
 def _plain(text: str) -> str:

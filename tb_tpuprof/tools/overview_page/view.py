@@ -137,7 +137,7 @@ def _with_details(job_finding: Finding, run: Run, hosts: tuple[str, ...]) -> Fin
                 level=limit_level(run.requests),
                 text=" ".join(text for text in sentences if text),
             )
-    loader = loader_sentence([part.loader for part in run.parts], hosts)
+    loader = loader_sentence([part.loader for part in run.parts], hosts, job_finding.text)
     if not loader or job_finding.category not in ("input", "other"):
         return job_finding
     details = (

@@ -56,6 +56,31 @@ describe('the natural width of a column', () => {
   });
 });
 
+describe('the least width of texts', () => {
+  const long = (start: string): Cell[] => [`${start}${'x'.repeat(60)}`, 'y'.repeat(61), 'z'];
+  const least = (...texts: TableColumn[]): number[] =>
+    texts.map(
+      ({ name }) =>
+        (naturalWidths({ columns: texts, nRows: 3 }, [], [], FONTS).get(name) as ColumnWidth).narrow,
+    );
+  it('is larger for the first one, which says what a row is', () => {
+    expect(least(column('name', 'text', '', long('a')), column('type', 'text', '', long('b')))).toEqual([
+      230 + 18,
+      120 + 18,
+    ]);
+  });
+  it('is larger for the first one of which not all cells are the same', () => {
+    const same = column(
+      'host',
+      'text',
+      '',
+      Array.from({ length: 3 }, () => 'h'.repeat(61)),
+    );
+    const last = column('name', 'text', '', ['h'.repeat(61), 'h'.repeat(61), 'z']);
+    expect(least(same, last, column('type', 'text', '', long('b')))).toEqual([120 + 18, 230 + 18, 120 + 18]);
+  });
+});
+
 describe('columns with room', () => {
   const names = (roomPx: number, kept: string[] = []): string[] =>
     columnsWithRoom(columns, natural, roomPx, new Set(kept)).map(({ name }) => name);

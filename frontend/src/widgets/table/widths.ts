@@ -13,7 +13,7 @@ const MEASURED = 3;
 const MIN_PX = 48;
 /** Texts are not shortened below this, or below half of it where a table must not scroll sideways. */
 const LEGIBLE_TEXT_PX = 120;
-/** Names in the fixed-width font say what a row is. */
+/** Names, in the fixed-width font or in the first column of texts, say what a row is. */
 const LEGIBLE_NAME_PX = 230;
 /** Titles take two lines before texts become shorter than this. */
 const EASY_TEXT_PX = 260;
@@ -92,6 +92,13 @@ function longestTexts(column: TableColumn, nRows: number): string[] {
   return [...texts].sort((a, b) => b.length - a.length).slice(0, MEASURED);
 }
 
+/** Whether the first rows of a column hold different texts. */
+function differs(column: TableColumn, nRows: number): boolean {
+  const first = nRows ? column.cell(0) : null;
+  for (let row = 1; row < Math.min(nRows, SAMPLE_ROWS); row++) if (column.cell(row) !== first) return true;
+  return false;
+}
+
 /** The width of a title on one line, and in the best two. */
 function titleWidths(title: string, measure: (text: string) => number): ColumnWidth {
   const words = (title + SORT_MARK).split(' ');
@@ -120,11 +127,12 @@ export function naturalWidths(
   const measure = measurer();
   const bars = barColumns(data);
   const allRows = Array.from({ length: data.nRows }, (_, row) => row);
+  const firstText = data.columns.find((column) => column.kind === 'text' && differs(column, data.nRows));
   const widthsOf = (column: TableColumn): ColumnWidth => {
     const title = titleWidths(column.title, (text) => measure(text, fonts.title));
-    const isName = mono.includes(column.name);
+    const isMono = mono.includes(column.name);
     const texts = longestTexts(column, data.nRows);
-    const font = isName ? fonts.mono : fonts.cell;
+    const font = isMono ? fonts.mono : fonts.cell;
     let cells = Math.max(0, ...texts.map((text) => measure(text, font)));
     if (totals.includes(column.name)) {
       const bold = [...texts, totalText(column, allRows)];
@@ -133,7 +141,9 @@ export function naturalWidths(
     const extra = PADDING_PX + (column.extraPx ?? 0);
     const [bar, leastBar] = bars.has(column.name) ? [BAR_PX, MIN_BAR_PX] : [0, 0];
     const least =
-      column.kind === 'text' ? Math.min(cells, isName ? LEGIBLE_NAME_PX : LEGIBLE_TEXT_PX) : cells;
+      column.kind === 'text'
+        ? Math.min(cells, isMono || column === firstText ? LEGIBLE_NAME_PX : LEGIBLE_TEXT_PX)
+        : cells;
     return {
       wide: Math.ceil(Math.max(MIN_PX, Math.max(title.wide, cells + bar) + extra)),
       narrow: Math.ceil(Math.max(MIN_PX, Math.max(title.narrow, least + leastBar) + extra)),

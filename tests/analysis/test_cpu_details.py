@@ -223,6 +223,13 @@ def test_launches_and_the_first_of_their_marks() -> None:
     assert cpu_events(unnumbered).execution.tolist() == [-1, 0]
     gpu = build([DrawnPlane("/host:CPU", {"main": main}), DrawnPlane("/device:GPU:0", {"s": []})])
     assert len(cpu_events(gpu)) == 0
+    assert cpu_events(gpu).n_executions == 0
+    unstated = [
+        DrawnEvent("a", 9 * i * PS, PS, {"hlo_op": "a", "run_id": 5, **more})
+        for i, more in enumerate(({"program_id": 1}, {}, {"program_id": 1}))
+    ]
+    runs = cpu_events(build([DrawnPlane("/host:CPU", {"main": unstated})])).execution.tolist()
+    assert runs[0] == runs[2] != runs[1]
     assert [
         len(column)
         for column in host_texts(

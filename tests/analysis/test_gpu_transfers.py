@@ -18,7 +18,7 @@ from tb_tpuprof.analysis.pod.comms import exchanges
 from tb_tpuprof.analysis.pod.gpu_transfers import _collective_in, _linked, _transfers, _used, result_bytes
 from tb_tpuprof.analysis.pod.host import host_cores, pod_host
 from tb_tpuprof.analysis.pod.join import join
-from tb_tpuprof.analysis.pod.transfers import TransferOp
+from tb_tpuprof.analysis.pod.transfers import TransferOp, transfer_ops
 from tb_tpuprof.errors import TraceFormatError
 from tb_tpuprof.ingest.hlo.module import decode_hlo
 from tb_tpuprof.trace.trace import Trace
@@ -126,6 +126,39 @@ def test_computations_that_call_each_other_are_read_once() -> None:
     ops, _ = exchanges(made, [(core.rows, core.step) for core in host_cores(made).cores])
     assert [(op.name, op.kind, op.size_bytes) for op in ops if op.has_hlo] == [
         ("all-reduce-start.3", "reduce-scatter", 2048)
+    ]
+
+
+def test_a_collective_within_a_fusion_of_a_tpu_is_read_there() -> None:
+    """The fusion itself states neither groups nor what it reduces; a fusion of other work is none."""
+    bodies = {
+        30: [instruction(10, "parameter", KIBI), instruction(11, "all-reduce", array(512), [10], **GROUPS)],
+        31: [instruction(20, "parameter", KIBI), instruction(21, "negate", KIBI, [20])],
+    }
+    entry = [
+        named("fusion.3", instruction(1, "fusion", KIBI, f38=(30,))),
+        named("fusion.4", instruction(2, "fusion", KIBI, [1], f38=(31,))),
+    ]
+    parts = [computation(i, f"c{i}", rows, rows[-1][35]) for i, rows in bodies.items()]
+    content = proto([*parts, computation(1, "main", entry, 2)])
+    categories = {"fusion.3": "all-reduce fusion", "fusion.4": "all-reduce fusion"}
+    device = DrawnPlane(
+        "/device:TPU:0",
+        {"XLA Ops": [event(name, 20 * i, 9) for i, name in enumerate(categories)]},
+        metadata_stats={
+            name: {"hlo_category": category, "program_id": 0} for name, category in categories.items()
+        },
+    )
+    metadata = DrawnPlane(
+        "/host:metadata",
+        {"x": [DrawnEvent("module(0)", 0, 0)]},
+        metadata_stats={"module(0)": {"Hlo Proto": content}},
+    )
+    made = build([metadata, device])
+    ops, _ = transfer_ops(made, np.arange(len(made.metadata)))
+    assert [(op.name, op.kind, op.size_bytes, op.groups) for op in ops] == [
+        ("fusion.3", "all-reduce", 2048, ((0, 1),)),
+        ("fusion.4", "all-reduce", 4096, ()),
     ]
 
 

@@ -146,3 +146,9 @@ def test_ranks_as_text() -> None:
     assert ranks_text(()) == ""
     assert ranks_text(tuple(range(0, 32, 2))) == ", ".join(map(str, range(0, 32, 2)))
     assert ranks_text(tuple(range(0, 34, 2))) == ", ".join(map(str, range(0, 32, 2))) + ", … (17 ranks)"
+
+
+def test_a_group_without_a_stated_size_has_none(tmp_path: Path) -> None:
+    more = {"Process Group Name": "5", "Process Group Description": "mesh_dp"}
+    groups = process_groups(rank(tmp_path, collective(10, 5, 1, **more), listed=[]))
+    assert [(group.name, group.size, group.n_collectives) for group in groups] == [("5", -1, 1)]

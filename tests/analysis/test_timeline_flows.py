@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tb_tpuprof.analysis.timeline.boxes import box_columns
+from tb_tpuprof.analysis.timeline.boxes import _parts, box_columns
 from tb_tpuprof.analysis.timeline.chain import ENCLOSES, chain
 from tb_tpuprof.analysis.timeline.counters import (
     counter_name,
@@ -17,8 +17,10 @@ from tb_tpuprof.analysis.timeline.counters import (
     unit_of,
 )
 from tb_tpuprof.analysis.timeline.flows import arrow_ends, flows
+from tb_tpuprof.analysis.timeline.layers import layer
 from tb_tpuprof.analysis.timeline.names import Family
 from tb_tpuprof.analysis.timeline.timeline import timeline
+from tb_tpuprof.parallel.policy import POLICY
 from tb_tpuprof.trace import schema
 from tb_tpuprof.trace.table import Table, table_from_rows
 from tb_tpuprof.trace.trace import Trace
@@ -281,3 +283,48 @@ def test_boxes_of_a_window() -> None:
     assert {drawn.names.text(i) for i in np.flatnonzero(boxes.seen).tolist()} == set(names)
     early = box_columns(trace, drawn.file, np.array([0, 1]), (0, int(start[1]), 1), (0, 0, 0))
     assert {drawn.names.text(int(name)) for name in early.ints[1]} == {"a", "$x.py:1 f", "Iterator::Root"}
+
+
+@pytest.mark.parametrize(
+    ("window", "least", "processors", "n_parts"),
+    [
+        ((0, 10), 3, 2, 4),  # all of the 3 events: two parts for each of two threads
+        ((0, 10), 4, 2, 1),
+        ((0, 10), 3, 1, 1),
+        ((0, 5), 2, 2, 1),  # about half of them
+        ((0, 5), 1, 2, 4),
+    ],
+)
+def test_boxes_of_many_events_are_made_in_parts(
+    window: tuple[int, int], least: int, processors: int, n_parts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, duration = np.array([0, 5, 10]), np.full(3, 2)
+    made = layer(start, duration, np.array([0, 1, 2, 3]))
+    monkeypatch.setattr(POLICY, "min_parallel_drawn_events", least)
+    monkeypatch.setattr(POLICY, "n_processors", lambda: processors)
+    rows = made.rows_of(np.arange(3))
+    parts = _parts(made, rows, *window)
+    assert np.concatenate(parts).tolist() == rows.tolist()
+    assert (len(parts) > 1) == (n_parts > 1)
+
+
+def test_a_layer_without_events_is_one_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(POLICY, "n_processors", lambda: 2)
+    none = np.empty(0, np.int64)
+    made = layer(none, none, np.zeros(1, np.int64))
+    assert len(_parts(made, made.rows_of(np.arange(0)), 0, 10)) == 1
+
+
+def test_depths_of_lines_do_not_depend_on_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three lines, one of them nested, each read by a thread of its own."""
+    start = np.array([0, 1, 2, 0, 4, 0, 1])
+    duration = np.array([9, 5, 1, 3, 3, 8, 2])
+    offsets = np.array([0, 3, 5, 7])
+    whole = layer(start, duration, offsets)
+    monkeypatch.setattr(POLICY, "min_parallel_events", 1)
+    monkeypatch.setattr(POLICY, "n_processors", lambda: 3)
+    parts = layer(start, duration, offsets)
+    for name in ("row_line", "row_depth", "row_offsets", "order"):
+        assert getattr(parts, name).tolist() == getattr(whole, name).tolist()
+    assert whole.row_line.tolist() == [0, 0, 0, 1, 2, 2]
+    assert whole.row_depth.tolist() == [0, 1, 2, 0, 0, 1]

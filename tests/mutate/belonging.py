@@ -16,6 +16,8 @@ PACKAGE = "tb_tpuprof"
 PARTS = ("analysis", "tools", "serve")
 _COMPILED = f"{PACKAGE}/native/compiled/"  # other sources do not change the compiled modules
 GOLDENS = ("tests/test_golden.py", "tests/test_device_goldens.py", "tests/test_wide_goldens.py")
+# Read what modules of a folder declare at import, through the list of all tools.
+_OF_ALL = {f"{PACKAGE}/tools/": ("tests/tools/test_questions.py", "tests/tools/test_declarations.py")}
 _NOT_USED = (
     "tests/browser/", "tests/conformance/", "tests/integration/", "tests/mutate/",
     "tests/test_packaging.py", "tests/exam/test_small.py", "tests/truth/test_input.py", "tests/truth/test_jax_cpu.py",
@@ -66,11 +68,14 @@ class Belonging:
         ]
 
     def of(self, module: str) -> list[str]:
-        """Test files that belong to a module, its own first; if there are none, those of its part."""
+        """Test files that belong to a module, its own first; if there are none, those of its part. Then those
+        that examine all tools, for a module of a tool.
+        """
         users = [path for path in self._files(PACKAGE) if dotted(module) in self._imported[path]]
         test_files = _once([*self.own(module), *(test for user in users for test in self.own(user))])
         part = f"tests/{module.split('/')[1]}/"
-        return test_files or [test for test in self.tests if test.startswith(part)]
+        of_all = [test for folder, tests in _OF_ALL.items() if module.startswith(folder) for test in tests]
+        return _once([*(test_files or [test for test in self.tests if test.startswith(part)]), *of_all])
 
     def _found(self, folder: str) -> list[str]:
         return sorted(path.relative_to(self.root).as_posix() for path in (self.root / folder).rglob("*.py"))

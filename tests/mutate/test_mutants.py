@@ -158,6 +158,9 @@ def test_tests_belong_by_import_and_by_name() -> None:
     # Tests of those that import it come after its own.
     all_tests = TREE.of("tb_tpuprof/analysis/pod/groups.py")
     assert set(all_tests) >= {"tests/analysis/test_pod_stragglers.py", "tests/plain/test_pod_join.py"}
+    # Those that examine all tools come last for a module of a tool.
+    assert "tests/tools/test_questions.py" in TREE.of("tb_tpuprof/tools/pod_viewer/channel_tables.py")
+    assert "tests/tools/test_questions.py" not in all_tests
     assert not any("browser" in test for test in TREE.tests)
     assert set(GOLDENS) <= set(TREE.tests)
     assert all(TREE.of(module) for module in TREE.modules)

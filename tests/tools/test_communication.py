@@ -335,6 +335,11 @@ def test_ranks_of_pytorch(tmp_path: Path) -> None:
     # Rank 0 waits for 200, of which 150 may be hidden; rank 1 for 100.
     waiting = dict(zip(devices["device"], us(devices["waiting_ps"]), strict=True))
     assert waiting == {"rank 0": 50, "rank 1": 100, "rank 2": 0}
+    # The tile has what the pod viewer has: of rank 0, two thirds of the 150 that it does not compute.
+    assert us([scalar(page, "wait_ps")]) == pytest.approx([(100 + 100 + 0) / 3])
+    assert page.scalars["wait_ps"].note == (
+        "rank 2 is last in 100% of the steps · 50.0 µs of the exposed time"
+    )
     ops = table(page, "ops")
     assert ops["op"] == ["all-reduce #1"]
     assert ops["size_bytes"] == [4096]

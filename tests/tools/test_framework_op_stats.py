@@ -94,6 +94,24 @@ def test_a_trace_without_operations_says_so() -> None:
     assert "no framework operations" in payload.diagnostics[0].message
 
 
+@pytest.mark.parametrize(
+    ("group", "message", "remedy"),
+    [
+        ("op", "", ""),
+        ("shape", "does not record the sizes of inputs", "record_shapes=True"),
+        ("stack", "records no Python functions around operations", "with_stack=True"),
+    ],
+)
+def test_a_grouping_that_the_trace_does_not_allow_is_a_warning(group: str, message: str, remedy: str) -> None:
+    """The page shows only warnings and errors at its top, and the choice changed nothing."""
+    payload = TOOL.run(session_of(host_trace()), None, {"group": group})
+    warnings = [one for one in payload.diagnostics if one.severity == "warning"]
+    assert len(warnings) == bool(message)
+    for one in warnings:
+        assert message in one.message
+        assert remedy in one.remedy
+
+
 @pytest.mark.skipif("TPUPROF_CORPUS" not in os.environ, reason="TPUPROF_CORPUS is not set")
 def test_kernels_launched_before_the_capture_are_no_type(tmp_path: Path) -> None:
     """As a plain script counts them: kernels whose operation is not in the file."""

@@ -186,6 +186,14 @@ def test_bad_parameters_are_refused(tmp_path: Path, params: dict[str, object]) -
         TOOL.run(run_of(tmp_path, host=MemoryJob(n_steps=1)), None, params)
 
 
+def test_an_unknown_memory_is_answered_with_the_known_ones(tmp_path: Path) -> None:
+    session = run_of(tmp_path, b=MemoryJob(), a=MemoryJob(), c=MemoryJob())
+    with pytest.raises(BadParameter) as refused:
+        TOOL.run(session, None, {"memory": "nowhere"})
+    names = refused.value.remedy.partition("one of ")[2].rstrip(".").split(", ")
+    assert [name.partition("/")[0] for name in names] == ["a", "b", "c"]
+
+
 def two_allocations(levels: tuple[int, int]) -> Session:
     """Of 70 bytes each, with the levels that the allocator reports after them."""
     events = [

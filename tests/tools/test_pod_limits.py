@@ -106,7 +106,7 @@ def test_channels_of_known_and_unknown_size(pod: Pod) -> None:
 def test_channels_of_one_step_have_its_times(pod: Pod) -> None:
     one = channels(replace(pod, n_unplaced=3))
     times = ChannelTimes(np.array([4.0, 8.0, 2.0, np.nan]) * US, np.arange(4.0), np.array([1.0, 0, 3, 2]))
-    table = channels_table(one, "no topology", 1, times)
+    table = channels_table(one, "no topology", (1, times))
     assert values(table, "latency_ps") == pytest.approx([4 * US, 8 * US, 2 * US, np.nan], nan_ok=True)
     rates = [1000 / 4e-6, np.nan, 300 / 2e-6, np.nan]
     assert values(table, "bytes_per_s") == pytest.approx(rates, nan_ok=True)

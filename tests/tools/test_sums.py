@@ -63,6 +63,8 @@ def test_the_base_of_busy_time(kind: str, n_devices: int, text: str) -> None:
 def test_operations_that_overlap_take_longer_than_their_span() -> None:
     text = "on one device, several at once, in 5.00 s from its first operation to its last"
     assert busy_note(ops("GPU", 1, 6 * S, 5 * S)) == text
+    full = "on one device, of 6.00 s from its first operation to its last"
+    assert busy_note(ops("GPU", 1, 6 * S, 6 * S)) == full
 
 
 def test_quotients() -> None:

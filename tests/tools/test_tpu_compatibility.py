@@ -237,6 +237,21 @@ def test_the_drawing_names_the_operation_that_is_asked_about(several: Session) -
         assert (node["name"], node["op"]) == ([items["name"][row]], [items["op"][row]])
 
 
+def test_each_function_is_named_by_its_operations(several: Session) -> None:
+    nodes = [TOOL.run(several, None, {"graph": "words", "node": str(i)}, "node") for i in range(65)]
+    functions = [table(node, "node")["function"][0] for node in nodes]
+    assert len(set(functions) - {""}) == 7
+    assert "" in functions  # those of the graph itself
+
+
+def test_what_is_left_out_of_an_operation_is_said(several: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tb_tpuprof.ingest.graphs.attributes.MAX_ATTRIBUTES", 2)
+    monkeypatch.setattr("tb_tpuprof.ingest.graphs.attributes.MAX_INPUTS", 1)
+    payload = TOOL.run(several, None, {"graph": "words", "node": "28"}, "node")
+    assert payload.tables["attributes"].note == "the first 2 of 3"
+    assert payload.tables["inputs"].note == "the first 1 of 2"
+
+
 @pytest.mark.parametrize("number", ["-1", "65", "1000000"])
 def test_an_operation_that_is_not_there(several: Session, number: str) -> None:
     with pytest.raises(BadParameter, match="node"):

@@ -69,13 +69,17 @@ function Links({ payload, program, op }: { payload: Payload; program: string; op
   );
 }
 
-/** Columns that say nothing here, where room is scarce; also sizes with padding that equal those without. */
+/**
+ * Columns that say nothing here, where room is scarce; also sizes with padding that equal those without, and
+ * empty texts.
+ */
 function needless(data: TableData): string[] {
   const column = (name: string): TableColumn | undefined => data.columns.find((one) => one.name === name);
   const rows = Array.from({ length: data.nRows }, (_, row) => row);
   const [size, padded] = [column('size_bytes'), column('padded_bytes')];
   const isUnpadded = size && padded && rows.every((row) => size.cell(row) === padded.cell(row));
-  return [...idleColumns(data), ...(isUnpadded ? ['padded_bytes'] : [])];
+  const empty = data.columns.filter((one) => one.kind === 'text' && rows.every((row) => !one.cell(row)));
+  return [...idleColumns(data), ...empty.map(({ name }) => name), ...(isUnpadded ? ['padded_bytes'] : [])];
 }
 
 function Part({

@@ -148,7 +148,7 @@ def _scalars(comm: Comm) -> dict[str, Scalar]:
                 costs.step_ps - costs.gain_ps, best, "Capture if fully hidden" if whole else ""
             ),
             "gain_fraction": Number(costs.gain_fraction, "with all communication hidden"),
-            "wait_ps": _wait(comm),
+            "wait_ps": _wait(comm, costs.waiting_ps),
             "bus_bytes_per_s": _bus(comm),
             "exposed_devices_ps": Number(float(costs.by_traffic[Traffic.DEVICES]), base),
             "exposed_host_ps": Number(float(costs.by_traffic[Traffic.HOST]), base),
@@ -160,20 +160,24 @@ def _scalars(comm: Comm) -> dict[str, Scalar]:
     return {**numbers, EXPOSED_SHARE.name: exposed_share(comm)}
 
 
-def _wait(comm: Comm) -> Number:
-    """Waiting in collectives as the pod viewer has it, and who arrives last in the one that waits most."""
+def _wait(comm: Comm, exposed_ps: float) -> Number:
+    """Waiting in collectives as the pod viewer has it, who arrives last in the one that waits most, and how
+    much of the exposed time is waiting where that differs.
+    """
     if comm.pod_wait_ps is None:
         if comm.pod.collectives:
             return Number(None, "only one participant of each collective was captured")
         return Number(None)
+    part = format_time(exposed_ps)
+    exposed = "" if part == format_time(comm.pod_wait_ps) else f" · {part} of the exposed time"
     waits = max((one.pod for one in comm.ops if one.pod), key=lambda one: one.wait_ps, default=None)
     if waits is None or waits.last_core < 0:
-        return Number(comm.pod_wait_ps, "in collectives")
+        return Number(comm.pod_wait_ps, f"in collectives{exposed}")
     last = device_name(comm, waits.last_core)
     if len(comm.step_names) < 2:
-        return Number(comm.pod_wait_ps, f"{last} arrives last")
+        return Number(comm.pod_wait_ps, f"{last} arrives last{exposed}")
     share = format_fraction(waits.last_fraction)
-    return Number(comm.pod_wait_ps, f"{last} is last in {share} of the steps")
+    return Number(comm.pod_wait_ps, f"{last} is last in {share} of the steps{exposed}")
 
 
 def _bus(comm: Comm) -> Number:

@@ -338,7 +338,7 @@ def _ungrouped(ops: OpStats, group: str) -> tuple[Diagnostic, ...]:
     if group == BY_OP or any(ops.device.details) or any(ops.host.details):
         return ()
     message, remedy = _NOT_RECORDED[group]
-    return (Diagnostic("info", message, remedy),)
+    return (Diagnostic("warning", message, remedy),)
 
 
 def _empty(device: OpMetrics, host: OpMetrics, framework: str) -> tuple[Diagnostic, ...]:

@@ -48,18 +48,21 @@ CHANNEL_STEPS = TableSpec(
 
 
 def channels_table(
-    pod: Pod, slice_of_pod: Topology | str, step: int = -1, times: ChannelTimes | None = None
+    pod: Pod, slice_of_pod: Topology | str, in_step: tuple[int, ChannelTimes] | None = None
 ) -> Table:
-    """Links between cores, busiest first, with their means; with `times` in one step. `source_row` and
-    `target_row` are rows of `cores`.
+    """Links between cores, busiest first, with their means; `in_step`: with these times in this step instead.
+    `source_row` and `target_row` are rows of `cores`.
     """
-    rows, of_step = pod.channels, times or mean_times(pod)
+    rows = pod.channels
+    of_step, base = mean_times(pod), ""
+    if in_step is not None:
+        step, of_step = in_step
+        base = f"in step {pod.step_names[step]}"
     size = np.array([channel.size_bytes or np.nan for channel in rows], np.float64)
     rate = np.divide(
         size * 1e12, of_step.latency_ps, out=np.full(len(rows), np.nan), where=of_step.latency_ps > 0
     )
     more = f"{pod.n_unplaced:,} more lead to cores outside these hosts" if pod.n_unplaced else ""
-    base = "" if times is None else f"in step {pod.step_names[step]}"
     return declared.CHANNELS.fill(
         {
             "source": [core_name(pod, channel.source) for channel in rows],

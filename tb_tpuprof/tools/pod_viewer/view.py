@@ -101,10 +101,10 @@ def cells_view(session: Session, hosts: tuple[str, ...], params: Params) -> Payl
 def channels_view(session: Session, hosts: tuple[str, ...], params: Params) -> Payload:
     """The channels in one step, or their means, in the order of the page's table."""
     pod, _, _ = _pod(session, hosts)
-    step, times = _step(pod, params), None
+    step, in_step = _step(pod, params), None
     if step >= 0:
-        times = times_in_step(pod, step, session.map(link_times, pod.hosts))
-    tables = {"channels": channels_table(pod, topology(pod), step, times)}
+        in_step = step, times_in_step(pod, step, session.map(link_times, pod.hosts))
+    tables = {"channels": channels_table(pod, topology(pod), in_step)}
     return Payload(TOOL.name, session.run, hosts, tables)
 
 

@@ -51,6 +51,13 @@ def test_texts_that_are_no_unicode_are_matched_too() -> None:
     assert Pattern("\udcff").are_in(["x\udcff", "x\udcfe"]) == [True, False]
 
 
+def test_patterns_of_one_text_are_equal() -> None:
+    assert Pattern("a.c") == Pattern("a.c")
+    assert Pattern("a.c") != Pattern("a.d")
+    assert Pattern("a.c") != "a.c"
+    assert len({Pattern("a.c"), Pattern("a.c"), Pattern("a.d")}) == 2
+
+
 @pytest.mark.parametrize("source", ["(a+)+$", "(a|a)*b", "(.*.*.*.*)x", "(a?){50}a{50}b", "(a*)*c?$b"])
 def test_patterns_that_stop_pythons_engine_take_linear_time(source: str) -> None:
     pattern = Pattern(source)
@@ -74,6 +81,7 @@ def test_it_gives_up_after_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("a)", 1, "the bracket ) was not opened"),
         ("(a))b", 3, "the bracket ) was not opened"),
+        ("))", 0, "the bracket ) was not opened"),
         ("(a", 0, "the bracket ( is not closed"),
         (r"x(a)[(]\((b|(c)", 9, "the bracket ( is not closed"),
         ("é[b", 1, "the bracket [ is not closed"),

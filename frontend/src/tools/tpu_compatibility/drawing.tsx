@@ -125,7 +125,12 @@ function Placing(props: DrawingProps & { placed: Placed }): VNode {
   const frame = useRef<HTMLDivElement>(null);
   const box = useSize(frame, { width: 900, height: HEIGHT_PX });
   const worst = drawn.items.find((item) => item.kind === 'operation' && item.nInvalid > 0) ?? drawn.items[0];
-  const middle = placed.at.get(worst?.id ?? 0) ?? { x: placed.width / 2, y: placed.height / 2 };
+  // A link may name an operation: the first view is around it. A click later moves nothing.
+  const linked = useRef(chosen).current;
+  const middle = [linked, worst?.id].map((id) => placed.at.get(id ?? -1)).find(Boolean) ?? {
+    x: placed.width / 2,
+    y: placed.height / 2,
+  };
   const { view, setView, act } = useHold(
     props,
     box,

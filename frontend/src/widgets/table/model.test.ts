@@ -165,7 +165,9 @@ describe('cells', () => {
 });
 
 describe('a total', () => {
-  it('has the unit of the largest cell', () => {
+  it('reads as the same number elsewhere, but for minutes', () => {
+    expect(totalText(column('t', 'number', 'ps', [494e6, 4849e6]), [0, 1])).toBe('5.34\u00a0ms');
+    expect(totalText(column('t', 'number', 'ps', [29e12, 30e12]), [0, 1])).toBe('59.0\u00a0s');
     expect(totalText(column('t', 'number', 'ps', [77.8e12, 77.6e12, 75.7e12, 84e12]), [0, 1, 2, 3])).toBe(
       '315\u00a0s',
     );

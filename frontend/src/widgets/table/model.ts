@@ -267,7 +267,13 @@ export function totalOf(column: TableColumn, rows: ArrayLike<number>): number | 
   return isKnown ? sum : null;
 }
 
-/** A column's sum over rows as text, in the unit of its largest cell; empty if nothing is known. */
+/** From here on times are in minutes. */
+const MINUTES_PS = 120e12;
+
+/**
+ * A column's sum over rows as text; empty if nothing is known. Minutes and hours are in the unit of the largest
+ * cell, so that they can be compared with it.
+ */
 export function totalText(column: TableColumn, rows: ArrayLike<number>): string {
   const total = totalOf(column, rows);
   if (total === null) return '';
@@ -276,7 +282,9 @@ export function totalText(column: TableColumn, rows: ArrayLike<number>): string 
     const cell = column.cell(rows[i] as number);
     if (typeof cell === 'number') largest = Math.max(largest, Math.abs(cell));
   }
-  return formatIn(total, largest, column.unit);
+  return column.unit === 'ps' && Math.abs(total) >= MINUTES_PS
+    ? formatIn(total, largest, column.unit)
+    : format(total, column.unit);
 }
 
 /** The largest value of each column of fractions. */

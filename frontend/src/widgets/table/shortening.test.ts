@@ -11,6 +11,16 @@ describe('a shortened path', () => {
     const shorten = shortener(layers);
     expect(shorten(layers[17] as string, 32)).toBe('…/layer_17/…/RandomUniform');
   });
+  it('keeps the rarest segment and part of a long end rather than short segments that many names have', () => {
+    const names = [2, 3, 4].map(
+      (i) => `while/body/_1/gradient_tape/resnet50/res${i}b_branch2a/Conv2DBackpropInput`,
+    );
+    const others = names.map((name) => name.replace('_1/gradient_tape/', ''));
+    const shorten = shortener([...names, ...others]);
+    const short = names.map((name) => shorten(name, 33));
+    expect(new Set(short).size).toBe(3);
+    short.forEach((text, i) => expect(text).toContain(`res${i + 2}b_branch2a/Conv`));
+  });
   it('differs from the others, though they share all but one segment', () => {
     const names = layers.flatMap((name) => [name, name.replace('replica_4', 'replica_6')]);
     const shorten = shortener(names);

@@ -67,11 +67,13 @@ function shortPath(path: Path, nChars: number, head: number, sharing: (segment: 
     if (joined(path, kept).length > nChars) kept.delete(i);
   }
   const end = path.segments[last] as string;
-  if (kept.size > 1) return joined(path, kept);
+  const rarest = shares[others[0] ?? last];
+  if (others.some((i) => kept.has(i) && shares[i] === rarest)) return joined(path, kept);
   // The rarest segment tells more than the whole of a long last one.
   const short = joined({ ...path, segments: path.segments.with(last, '') }, new Set([others[0] ?? 0, last]));
   const room = nChars - short.length;
   if (room >= LEAST_END) return short + middleCut(end, room, head);
+  if (kept.size > 1) return joined(path, kept);
   const text = joined(path, kept);
   return text.length <= nChars ? text : middleCut(end, nChars, head);
 }

@@ -38,11 +38,14 @@ describe('the natural width of a column', () => {
     // "4.42 GFLOP/s" is longer than "1 TFLOP/s" and than the title.
     expect(widthsOf(column('rate', 'number', 'flops_per_s', cells), 5000).narrow).toBe(12 * 8 + 18);
   });
-  it('has room for the total, in the unit of its largest cell', () => {
-    const cells = Array.from({ length: 20 }, () => 99e9);
-    // "99.0 ms" and "1,980 ms".
-    expect(widthsOf(column('t', 'number', 'ps', cells), 20).narrow).toBe(7 * 8 + 18);
-    expect(widthsOf(column('t', 'number', 'ps', cells), 20, ['t']).narrow).toBe(8 * 8 + 18);
+  it('has room for the total', () => {
+    const cells = Array.from({ length: 20 }, () => 99e12);
+    // "99.0 s" and, in the unit of its largest cell, "1,980 s"; "9,900" and "198,000".
+    expect(widthsOf(column('t', 'number', 'ps', cells), 20).narrow).toBe(6 * 8 + 18);
+    expect(widthsOf(column('t', 'number', 'ps', cells), 20, ['t']).narrow).toBe(7 * 8 + 18);
+    const counts = Array.from({ length: 20 }, () => 9900);
+    expect(widthsOf(column('n', 'number', 'count', counts), 20).narrow).toBe(5 * 8 + 18);
+    expect(widthsOf(column('n', 'number', 'count', counts), 20, ['n']).narrow).toBe(7 * 8 + 18);
   });
   it('is less with the title on two lines', () => {
     const one = { ...column('n', 'number', 'count', [1]), title: 'Average self time' };

@@ -94,6 +94,8 @@ def test_numbers_count_along_x_first_as_jax_s_coordinates_show() -> None:
         ("TPU v6e", (8, 16, 1), (2, 2, 1), (False, True, False), "8 × 16 partial torus"),
         ("TPU v6 lite", (16, 8, 1), (2, 2, 1), (True, False, False), "16 × 8 partial torus"),
         ("TPU v6e", (16, 16, 1), (2, 4, 1), (True, True, False), "16 × 16 torus"),
+        ("TPU v5e", (8, 16, 1), (2, 4, 1), (False, True, False), "8 × 16 partial torus"),
+        ("TPU v5 lite", (16, 16, 1), (2, 4, 1), (True, True, False), "16 × 16 torus"),
     ],
 )
 def test_an_axis_wraps_only_where_its_generation_closes_it(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tb_tpuprof.analysis.device.hardware import hardware
@@ -14,6 +15,7 @@ from tb_tpuprof.analysis.ops.host import host_ops
 from tb_tpuprof.analysis.steps.classes import TimeClass, gpu_class
 from tb_tpuprof.analysis.steps.grouping import groups
 from tb_tpuprof.analysis.steps.steps import steps
+from tb_tpuprof.ingest.chrome.kineto import _is_outermost
 from tb_tpuprof.trace.trace import Trace
 from tests.ingest.chrome_files import opened, rows
 
@@ -215,3 +217,11 @@ def test_a_thread_that_shares_a_stream_s_number_stays_on_the_host(tmp_path: Path
         ("/host:CPU", "aten::mm"),
         ("/device:GPU:0", "k"),
     }
+
+
+def test_events_of_a_line_are_outermost_whatever_ends_last_on_another() -> None:
+    """Line 0 has a long event around a short one; on lines 1 and 2 one follows the other, or overlaps it."""
+    events = [(0, 0, 100), (0, 5, 1), (1, 0, 2), (1, 2, 2), (2, 40, 9), (2, 45, 9), (2, 60, 1)]
+    line, start, duration = np.array(events).T
+    assert _is_outermost(line, start, duration).tolist() == [True, False, True, True, True, False, True]
+    assert _is_outermost(line[:0], start[:0], duration[:0]).tolist() == []

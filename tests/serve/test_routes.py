@@ -350,6 +350,8 @@ def test_the_name_gives_way_to_another_distribution(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(loader.metadata, "entry_points", entry_points)
     other_plugins: list[SimpleNamespace] = []
     assert not loader.is_name_taken()
+    alone = loader.ProfileLoader().load(SimpleNamespace(logdir="", flags=None))
+    assert (alone.plugin_name, alone.frontend_metadata().tab_name) == ("profile", "Profile")
     other_plugins.append(
         SimpleNamespace(name="profile", value="xprof.profile_plugin_loader:ProfilePluginLoader")
     )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -11,6 +13,7 @@ from tb_tpuprof.ingest.storage.run_info import MEMORY
 from tb_tpuprof.ingest.storage.runs import find_runs
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import TOOLS, get_tool
+from tb_tpuprof.tools.program_choice import program_values
 from tests.ingest.hlo_protos import small_proto
 from tests.tools.test_hlo_stats import cells
 
@@ -69,3 +72,9 @@ def test_a_trace_that_arrives_is_opened(run: Path) -> None:
     (run / "worker-0.xplane.pb").write_bytes(b"\x22\x00")
     (info,) = find_runs(str(run.parents[2]))
     assert (info.state, [file.host for file in info.files]) == ("ok", ["worker-0"])
+
+
+def test_ids_of_programs_are_unsigned() -> None:
+    """The file's integers are signed; what people and XLA's dumps show is not."""
+    programs: Any = [SimpleNamespace(title=f"f{i}", program_id=i, size_bytes=7) for i in (-1, 0, 2**63 - 1)]
+    assert program_values(programs)["program_id"] == [str(2**64 - 1), "0", str(2**63 - 1)]

@@ -289,7 +289,8 @@ def test_a_notice_names_three_and_counts_the_rest() -> None:
         "its counted VMEM read bytes take at least 30.0 µs at peak VMEM read bandwidth (40.0 B/s); `a` runs "
         "for 10.0 µs, but its counted HBM bytes take at least 20.0 µs at peak HBM bandwidth (10.0 B/s); and "
         "1 more. Their utilization is unknown and is not included in sums. Likely reason: fewer FLOPs ran "
-        "than were counted (Winograd convolutions, masked attention), or the peak is too low (source: the trace)."
+        "than were counted (Winograd convolutions, masked attention), or the peak is too low (source: the "
+        "trace)."
     )
     (three,) = excess_notices(found[:3], PEAKS)
     assert "more. Their" not in three.message

@@ -16,8 +16,8 @@ PACKAGE = "tb_tpuprof"
 PARTS = ("analysis", "tools", "serve")
 _COMPILED = f"{PACKAGE}/native/compiled/"  # other sources do not change the compiled modules
 GOLDENS = ("tests/test_golden.py", "tests/test_device_goldens.py", "tests/test_wide_goldens.py")
-# Read what modules of a folder declare at import, through the list of all tools.
-_OF_ALL = {f"{PACKAGE}/tools/": ("tests/tools/test_questions.py", "tests/tools/test_declarations.py")}
+# Read what all modules of tools declare at import.
+_OF_ALL_TOOLS = ("tests/tools/test_questions.py", "tests/tools/test_declarations.py")
 _NOT_USED = (
     "tests/browser/", "tests/conformance/", "tests/integration/", "tests/mutate/",
     "tests/test_packaging.py", "tests/exam/test_small.py", "tests/truth/test_input.py", "tests/truth/test_jax_cpu.py",
@@ -74,7 +74,7 @@ class Belonging:
         users = [path for path in self._files(PACKAGE) if dotted(module) in self._imported[path]]
         test_files = _once([*self.own(module), *(test for user in users for test in self.own(user))])
         part = f"tests/{module.split('/')[1]}/"
-        of_all = [test for folder, tests in _OF_ALL.items() if module.startswith(folder) for test in tests]
+        of_all = _OF_ALL_TOOLS if module.startswith(f"{PACKAGE}/tools/") else ()
         return _once([*(test_files or [test for test in self.tests if test.startswith(part)]), *of_all])
 
     def _found(self, folder: str) -> list[str]:

@@ -54,10 +54,8 @@ def channels_table(
     `source_row` and `target_row` are rows of `cores`.
     """
     rows = pod.channels
-    of_step, base = mean_times(pod), ""
-    if in_step is not None:
-        step, of_step = in_step
-        base = f"in step {pod.step_names[step]}"
+    of_step = mean_times(pod) if in_step is None else in_step[1]
+    base = "" if in_step is None else f"in step {pod.step_names[in_step[0]]}"
     size = np.array([channel.size_bytes or np.nan for channel in rows], np.float64)
     rate = np.divide(
         size * 1e12, of_step.latency_ps, out=np.full(len(rows), np.nan), where=of_step.latency_ps > 0

@@ -271,8 +271,8 @@ export function totalOf(column: TableColumn, rows: ArrayLike<number>): number | 
 const MINUTES_PS = 120e12;
 
 /**
- * A column's sum over rows as text; empty if nothing is known. Minutes and hours are in the unit of the largest
- * cell, so that they can be compared with it.
+ * A column's sum over rows as text; empty if nothing is known. Minutes and hours are in the unit of the
+ * largest cell, so that they can be compared with it.
  */
 export function totalText(column: TableColumn, rows: ArrayLike<number>): string {
   const total = totalOf(column, rows);

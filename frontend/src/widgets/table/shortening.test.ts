@@ -11,7 +11,7 @@ describe('a shortened path', () => {
     const shorten = shortener(layers);
     expect(shorten(layers[17] as string, 32)).toBe('…/layer_17/…/RandomUniform');
   });
-  it('keeps the rarest segment and part of a long end rather than short segments that many names have', () => {
+  it('keeps the rarest segment and part of a long end rather than segments that many names have', () => {
     const names = [2, 3, 4].map(
       (i) => `while/body/_1/gradient_tape/resnet50/res${i}b_branch2a/Conv2DBackpropInput`,
     );

@@ -73,7 +73,6 @@ function shortPath(path: Path, nChars: number, head: number, sharing: (segment: 
   const short = joined({ ...path, segments: path.segments.with(last, '') }, new Set([others[0] ?? 0, last]));
   const room = nChars - short.length;
   if (room >= LEAST_END) return short + middleCut(end, room, head);
-  if (kept.size > 1) return joined(path, kept);
   const text = joined(path, kept);
   return text.length <= nChars ? text : middleCut(end, nChars, head);
 }

@@ -120,3 +120,22 @@ def test_an_operation_shows_its_attributes(page: Page, server: Server) -> None:
     summary = frame.get_by_role("complementary", name="Summary")
     expect(summary.get_by_role("region", name="Attributes")).to_contain_text("transpose_b")
     expect(summary.get_by_role("region", name="Inputs")).to_contain_text("network/embed/Gather:output:0")
+
+
+def test_a_link_to_an_operation_opens_the_drawing_at_it(page: Page, server: Server) -> None:
+    """With all scopes open, the graph is too wide to be legible as a whole in a narrow window."""
+    page.set_viewport_size({"width": 1280, "height": 1000})
+    boxes = ".".join(f"{row}o" for row in range(30))
+    node = "network/score/MatMul"
+    page.goto(link(server.url, run=RUN, tool=TOOL.name, graph="words", boxes=boxes, node=node))
+    expect_tool(page, TOOL.title)
+    drawing = frame_of(page).locator(".td-box")
+    chosen = frame_of(page).get_by_label(f"{node}, ✓ MatMul", exact=True)
+    chosen.wait_for()
+    frame, box = drawing.bounding_box(), chosen.bounding_box()
+    assert frame
+    assert box
+    assert frame["x"] <= box["x"]
+    assert box["x"] + box["width"] <= frame["x"] + frame["width"]
+    assert frame["y"] <= box["y"]
+    assert box["y"] + box["height"] <= frame["y"] + frame["height"]

@@ -300,6 +300,23 @@ def test_what_else_the_verdict_on_the_input_says() -> None:
     assert input_finding(steps_of(), "GPU").text.startswith("Whether the job waits for input is unknown")
 
 
+def test_untraced_time_of_a_step_that_was_called_ahead_is_not_waiting_for_data() -> None:
+    steps = steps_of({"UNKNOWN": 30, "HOST_COMPUTE": 970})
+    ahead = replace(steps, is_ahead=True)
+    called = "each step's work was called before the previous step's work ended"
+    assert input_finding(steps, "CPU").level == "warn"
+    found = input_finding(ahead, "CPU")
+    assert (found.level, found.text) == ("good", "Not input-bound: no step waits for data.")
+    assert found.costs == (
+        "30.0 ms (3.00%) of each step is Python or other work between operations, not waiting for data: "
+        f"{called}.",
+    )
+    assert input_finding(ahead, "GPU").level == "warn"
+    assert finding(ahead, NO_OPS, "CPU").text == (
+        f"30.0 ms (3.00%) of each step was not recorded: no operation ran, although {called}."
+    )
+
+
 @pytest.mark.parametrize(("n_fed", "is_enough"), [(10, True), (9, True), (8, False)])
 def test_nine_of_ten_steps_that_fetch_data_are_fed(n_fed: int, is_enough: bool) -> None:
     steps = steps_of(*[{"HOST_WAIT_INPUT": 1}] * n_fed, *[{}] * (10 - n_fed))

@@ -19,12 +19,12 @@ def random_steps(rng: random.Random) -> Steps:
     end later.
     """
     gap = rng.choice((0, 0, 1, 5, 6, 30))
-    late = rng.choice((0, 0, 20, 60, 140))
+    late, behind = rng.choice((0, 0, 20, 60, 140)), rng.choice((0, 0, 0, 130))
     every, long_gap = rng.randint(1, 4), rng.choice((0, 6, 40))
     start, result = rng.randint(0, 50), []
     for number in range(rng.choice((1, 2, 3, 4, 6, 9))):
         end = start + rng.choice((95, 100, 100, 120))
-        result.append((number * 3, start, end, rng.randint(end - 40, end + late) if late else end))
+        result.append((number * 3, start, end, behind + (rng.randint(end - 40, end + late) if late else end)))
         start = end + rng.choice((gap, gap, gap, 0)) + (long_gap if number % every == 0 else 0)
     if rng.random() < 0.15 and len(result) > 1:
         group, begin, end, work = result[-1]
@@ -36,10 +36,12 @@ def random_steps(rng: random.Random) -> Steps:
     return result
 
 
-def plain_windows(steps: Steps, are_alike: bool) -> tuple[list[tuple[int, int, int]], str, int]:
-    """(group, start, end) of each window by start, how they were found, and how many steps are left out."""
+def plain_windows(steps: Steps, are_alike: bool) -> tuple[list[tuple[int, int, int]], str, int, bool]:
+    """(group, start, end) of each window by start, how they were found, how many steps are left out, and
+    whether nine of ten steps ended before the work of the step before.
+    """
     steps = sorted(steps, key=lambda step: step[1])
-    annotated = [(group, start, end) for group, start, end, _ in steps], "annotated", 0
+    annotated = [(group, start, end) for group, start, end, _ in steps], "annotated", 0, False
     if len(steps) < 3 or not are_alike or any(after[1] < step[2] for step, after in pairwise(steps)):
         return annotated
     work, ended = [], 0
@@ -50,13 +52,15 @@ def plain_windows(steps: Steps, are_alike: bool) -> tuple[list[tuple[int, int, i
     n_own = sum(after > before for before, after in pairwise(work))
     if 2 * n_later > len(steps) - 1 and 2 * n_own > len(steps) - 1:
         begin = [steps[0][1], *work[:-1]]
-        return [(steps[i][0], begin[i], work[i]) for i in range(len(steps))], "dispatched", 0
+        n_early = sum(steps[i][2] <= begin[i] for i in range(1, len(steps)))
+        is_ahead = 10 * n_early >= 9 * (len(steps) - 1)
+        return [(steps[i][0], begin[i], work[i]) for i in range(len(steps))], "dispatched", 0, is_ahead
     period = median(after[1] - step[1] for step, after in pairwise(steps))
     gaps = [after[1] - step[2] for step, after in pairwise(steps)]
     long_gaps = [i for i, gap in enumerate(gaps) if gap > 0.05 * period]
     is_even = len({after - before for before, after in pairwise(long_gaps)}) == 1
     if median(gaps) > 0.05 * period or is_even:
-        return [(step[0], step[1], after[1]) for step, after in pairwise(steps)], "loop", 1
+        return [(step[0], step[1], after[1]) for step, after in pairwise(steps)], "loop", 1, False
     return annotated
 
 
@@ -69,16 +73,18 @@ def test_windows_of_steps_equal_those_of_loops(seed: int) -> None:
         made = step_windows(*np.array(steps, np.int64).T, are_alike)
         rows = list(zip(made.group.tolist(), made.start.tolist(), made.end.tolist(), strict=True))
         expected = plain_windows(steps, are_alike)
-        assert (rows, made.how, made.n_open) == expected
-        kinds.append(made.how)
+        assert (rows, made.how, made.n_open, made.is_ahead) == expected
+        kinds.append((made.how, made.is_ahead))
         chosen = np.array(sorted(rng.sample(range(len(rows)), len(rows) // 2)), np.intp)
         taken = made.take(chosen)
-        assert (taken.group.tolist(), taken.how, taken.n_open) == (
+        assert (taken.group.tolist(), taken.how, taken.n_open, taken.is_ahead) == (
             [rows[i][0] for i in chosen.tolist()],
             made.how,
             made.n_open,
+            made.is_ahead,
         )
-    assert {"annotated", "loop", "dispatched"} == set(kinds)
+    both = {("dispatched", False), ("dispatched", True)}
+    assert {("annotated", False), ("loop", False), *both} == set(kinds)
 
 
 def random_windows(rng: random.Random) -> Windows:

@@ -108,7 +108,7 @@ def host_evidence(trace: Trace) -> HostEvidence:
         kind=planes(trace).hardware or "CPU",
         software=software(trace),
         source=steps.source,
-        how=steps.how,
+        is_ahead=steps.is_ahead,
         names=steps.name,
         start_ps=steps.start_ps,
         duration_ps=steps.duration_ps,

@@ -347,18 +347,18 @@ class HostEvidence:
     """One host's steps. `names`, `start_ps`, `duration_ps`: of each step; `parts`: their time by cause;
     `periods`: periodic work.
 
-    `kind`: CPU, GPU or TPU. `device`: evidence of accelerators. `stage`: the tf.data stage that the steps
-    wait for, empty for none. `copies`: mean number of concurrent copies to the device during compute.
-    `ahead`: the function that runs on the steps' own thread while compute needs its processor. `stages`: mean
-    number of concurrent Python functions of tf.data during the steps. `tiny_ps`: compute per step of programs
-    too small for a call, which counts as dispatch.
+    `kind`: CPU, GPU or TPU. `is_ahead`: see `Windows`. `device`: evidence of accelerators. `stage`: the
+    tf.data stage that the steps wait for, empty for none. `copies`: mean number of concurrent copies to the
+    device during compute. `ahead`: the function that runs on the steps' own thread while compute needs its
+    processor. `stages`: mean number of concurrent Python functions of tf.data during the steps. `tiny_ps`:
+    compute per step of programs too small for a call, which counts as dispatch.
     """
 
     host: str
     kind: str
     software: Software
     source: str
-    how: str
+    is_ahead: bool
     names: tuple[str, ...]
     start_ps: Int64s
     duration_ps: Int64s

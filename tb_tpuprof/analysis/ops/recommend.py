@@ -29,6 +29,7 @@ THRESHOLDS = {
 LOW_PRECISION = 0.1  # below this share of 16-bit compute, mixed precision is worth considering
 MUCH_EAGER = 0.1
 _ALMOST_ALL = 0.9
+_CALLED_AHEAD = "each step's work was called before the previous step's work ended"
 _WORTH_SAYING = 0.001
 _MUCH_LONGER = 2.0  # times the average
 NO_STEPS = "The trace has no steps, so there is no step time."
@@ -139,7 +140,8 @@ def input_finding(steps: Steps, kind: str) -> Finding:
             "trace does not show what for."
         )
         return Finding("warn", "host_wait", text, first, others)
-    if untraced.severity and not is_fed(steps, kind):
+    had_data = _why_data_was_there(steps, kind)
+    if untraced.severity and not had_data:
         idle_text = "nothing traced ran" if kind == "CPU" else f"the {kind} had no work"
         for_time = (
             f"for {format_time(untraced.mean_ps)} ({format_fraction(untraced.fraction)}) of each step "
@@ -156,10 +158,7 @@ def input_finding(steps: Steps, kind: str) -> Finding:
             f"{format_time(untraced.mean_ps)} ({format_fraction(untraced.fraction)}) of each step is Python "
             "or other work between operations"
         )
-        others = (
-            f"{text}, not waiting for data: each step's fetch from the input pipeline was traced.",
-            *others,
-        )
+        others = (f"{text}, not waiting for data: {had_data}.", *others)
     return Finding("good", "input", f"Not input-bound: {traced or 'no step waits for data'}.", first, others)
 
 
@@ -181,6 +180,13 @@ def is_fed(steps: Steps, kind: str) -> bool:
     if kind != "CPU" or not len(steps):
         return False
     return float((steps.class_ps[:, TimeClass.HOST_WAIT_INPUT] > 0).mean()) >= _ALMOST_ALL
+
+
+def _why_data_was_there(steps: Steps, kind: str) -> str:
+    """Why the untraced time of steps on a host is not waiting for data; empty if it may be."""
+    if is_fed(steps, kind):
+        return "each step's fetch from the input pipeline was traced"
+    return _CALLED_AHEAD if kind == "CPU" and steps.is_ahead else ""
 
 
 def _where(steps: Steps, category: str) -> str:
@@ -259,6 +265,8 @@ def _sentence(cost: Cost, kind: str, steps: Steps) -> str:
         return f"{how} communication-bound: each step spends {time} in collectives between devices."
     if cost.category == "compilation":
         return f"{how} compilation-bound: each step spends {time} compiling."
+    if kind == "CPU" and steps.is_ahead:
+        return f"{time} of each step was not recorded: no operation ran, although {_CALLED_AHEAD}."
     if kind == "CPU" and is_fed(steps, kind):
         return f"{time} of each step was not recorded: it is Python or other host work between operations."
     if kind == "CPU":

@@ -108,6 +108,7 @@ def _mean_steps(parts: Sequence[Steps], rows: Sequence[slice], lead: int) -> Ste
         how=leader.how,
         waits=_mean_waits(parts, rows),
         is_on_devices=leader.is_on_devices,
+        is_ahead=all(part.is_ahead for part in parts),
     )
 
 

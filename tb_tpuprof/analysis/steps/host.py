@@ -235,6 +235,7 @@ def _steps_of_markers(trace: Trace, markers: _StepMarkers, event_class: Classes)
         len(windows.group) - len(kept_steps),
         windows.n_open,
         how=windows.how,
+        is_ahead=windows.is_ahead,
         waits=waits_in_steps(waits, kept_steps),
     )
     result = trimmed(result)

@@ -59,7 +59,8 @@ class Steps:
     `n_incomplete`: steps excluded because nothing was computed in them; `n_trimmed`: first and last steps
     excluded because the capture may have cut them; `first` describes the first of these. `n_unmarked_runs`:
     runs of programs on a TPU core that marks no steps, if there are no steps. `waits`: what the steps' own
-    threads waited for or ran in Python, longest first.
+    threads waited for or ran in Python, longest first. `is_ahead`: see `Windows`; no step then waits for
+    data.
     """
 
     number: Int64s
@@ -75,6 +76,7 @@ class Steps:
     waits: tuple[StepWait, ...] = ()
     first: FirstStep | None = None
     is_on_devices: bool = False
+    is_ahead: bool = False
 
     def __len__(self) -> int:
         return len(self.number)

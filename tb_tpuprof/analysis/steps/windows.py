@@ -9,7 +9,7 @@ dispatched     ├7┤├8┤                               from the end of one 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 Int64s = npt.NDArray[np.int64]
 _MUCH_BETWEEN = 0.05  # fraction of the time from start to start, median over steps
+_ALMOST_ALL = 0.9  # of the steps
 _FEW = 3
 
 
@@ -24,7 +25,8 @@ _FEW = 3
 class Windows:
     """Steps by start: their groups, starts and ends in ps. `how`: annotated, loop or dispatched.
 
-    `n_open`: steps excluded because they have no end: no other step begins after the last one.
+    `n_open`: steps excluded because they have no end: no other step begins after the last one. `is_ahead`:
+    the host had finished almost every step, its data included, before the previous step's work ended.
     """
 
     group: Int64s
@@ -32,10 +34,11 @@ class Windows:
     end: Int64s
     how: str
     n_open: int = 0
+    is_ahead: bool = False
 
     def take(self, rows: npt.NDArray[np.intp]) -> Windows:
         """The given rows."""
-        return Windows(self.group[rows], self.start[rows], self.end[rows], self.how, self.n_open)
+        return replace(self, group=self.group[rows], start=self.start[rows], end=self.end[rows])
 
 
 def step_windows(group: Int64s, start: Int64s, end: Int64s, work_end: Int64s, are_alike: bool) -> Windows:
@@ -52,7 +55,9 @@ def step_windows(group: Int64s, start: Int64s, end: Int64s, work_end: Int64s, ar
     work_end = np.maximum.accumulate(np.maximum(work_end, end))
     # If the work of all steps seems to end at the same time, it cannot be assigned to steps.
     if float((work_end[:-1] > start[1:]).mean()) > 0.5 and float((np.diff(work_end) > 0).mean()) > 0.5:
-        return Windows(group, np.append(start[:1], work_end[:-1]), work_end, "dispatched")
+        is_ahead = float((end[1:] <= work_end[:-1]).mean()) >= _ALMOST_ALL
+        start = np.append(start[:1], work_end[:-1])
+        return Windows(group, start, work_end, "dispatched", is_ahead=is_ahead)
     gap = start[1:] - end[:-1]
     if float(np.median(gap)) > _MUCH_BETWEEN * period or _is_periodic(gap, _MUCH_BETWEEN * period):
         return Windows(group[:-1], start[:-1], start[1:], "loop", 1)

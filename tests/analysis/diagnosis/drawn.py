@@ -118,7 +118,7 @@ def evidence(
         "CPU",
         Software(framework, has_python=has_python),
         "annotation",
-        "annotated",
+        False,
         tuple(f"train {i}" for i in range(len(duration))),
         start,
         duration,

@@ -19,11 +19,6 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
     option = python_option(evidence)
     longest = evidence.gaps[0] if evidence.gaps else None
     where = f", most of it {longest.where}" if longest and float(longest.time_ps.mean()) * 2 > time else ""
-    reason = (
-        "Python ran, or the thread waited, perhaps for data"
-        if option
-        else "The host did other work, or waited outside Python"
-    )
     fix = (
         f"Capture with `{option}` to see which functions run there."
         if option
@@ -37,7 +32,7 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         "waits for host work that was not recorded, possibly for data.",
         time,
         evidence.share(time),
-        f"{reason}: no operation ran and no call was traced."
+        _reason(evidence, option)
         if evidence.kind == "CPU"
         else "The thread that runs the steps has no events there: it ran Python, waited, or made calls that "
         "the profiler does not record.",
@@ -48,6 +43,21 @@ def find(evidence: HostEvidence) -> Iterable[Finding]:
         confidence="low",
         capture_option=option,
     )
+
+
+def _reason(evidence: HostEvidence, option: str) -> str:
+    """What may have happened in the unrecorded time of a host without accelerators."""
+    if evidence.is_ahead:
+        return (
+            "Not waiting for data: each step's work was called before the previous step's work ended. The "
+            "threads that run operations waited, for example for a processor, or ran Python."
+        )
+    reason = (
+        "Python ran, or the thread waited, perhaps for data"
+        if option
+        else "The host did other work, or waited outside Python"
+    )
+    return f"{reason}: no operation ran and no call was traced."
 
 
 RULE = Rule(Cause.UNRECORDED, find)

@@ -21,7 +21,7 @@ from tb_tpuprof.analysis.pod.parts import PART_TEXTS
 from tb_tpuprof.encode import encode_json
 from tb_tpuprof.errors import ProfilerError, ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import TOOLS, get_tool
+from tb_tpuprof.tools import all_tools, get_tool
 from tests.golden_files import ROOT, demo_runs, rounded, table_of, write_goldens
 from tests.synthetic import write_run
 from tests.synthetic_comm import comm_hosts
@@ -62,7 +62,7 @@ _RECORDED = {
     "tf_data_parallel": "tf_data/parallel_more.xplane.pb.gz",
 }
 GOLDENS = (
-    *((run, tool.name) for run in (*_DRAWN, *_RECORDED) for tool in TOOLS),
+    *((run, tool.name) for run in (*_DRAWN, *_RECORDED) for tool in all_tools()),
     ("graphs", "tpu_compatibility"),
 )
 

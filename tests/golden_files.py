@@ -14,7 +14,7 @@ from typing import Any
 from tb_tpuprof.encode import encode_json
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import TOOLS, get_tool
+from tb_tpuprof.tools import all_tools, get_tool
 from tb_tpuprof.trace import schema
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -136,7 +136,7 @@ def main() -> None:
         {
             GOLDEN / log / f"{tool.name}.json": golden_text(log, tool.name)
             for log in demo_runs()
-            for tool in TOOLS
+            for tool in all_tools()
         },
     )
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tb_tpuprof.analysis.events.glossary import Entry, entries
-from tb_tpuprof.tools import TOOLS
+from tb_tpuprof.tools import all_tools
 from tb_tpuprof.tools.base import Param, Question
 from tb_tpuprof.tools.spec import ColumnSpec, ScalarSpec, TableSpec
 from tb_tpuprof.tools.tool import Tool
@@ -30,7 +30,7 @@ import {{ {names} }} from '../declared';
 
 def typescript() -> dict[Path, str]:
     """A module per tool with a view of its own, by its path: by question the declared tables and scalars."""
-    with_view = [tool for tool in TOOLS if (VIEWS / tool.name).is_dir()]
+    with_view = [tool for tool in all_tools() if (VIEWS / tool.name).is_dir()]
     return {TYPESCRIPT / f"{tool.name}.ts": _typescript_tool(tool) for tool in with_view}
 
 
@@ -90,7 +90,7 @@ def fields() -> str:
     """The lists of questions, parameters, scalars and columns for docs/http_api.md."""
     return "".join(
         line
-        for tool in TOOLS
+        for tool in all_tools()
         for line in (*_tool_lines(tool.name, (tool.page, *tool.questions)), *_file_lines(tool))
     )
 

@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 from werkzeug.test import Client
 
+from tb_tpuprof import tools
 from tb_tpuprof.analysis.query.grammar import FIELDS
 from tb_tpuprof.encode import encode_json
 from tb_tpuprof.serve.logdirs import Logdirs
 from tb_tpuprof.serve.routes import Routes
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import TOOLS
+from tb_tpuprof.tools import all_tools
 from tb_tpuprof.tools.payload import Column, Diagnostic, NextStep, Payload, Scalar, Table, Unit, Verdict
 from tb_tpuprof.tools.spec import ColumnSpec, ScalarSpec
 from tests.golden_files import GOLDEN, demo_runs
@@ -27,7 +28,7 @@ from tests.synthetic import write_run
 from tests.synthetic_unlike import gpu_run, kernels_run, memory_run, tpu_run
 
 ROOT = Path(__file__).resolve().parent.parent
-NAMES = {tool.name for tool in TOOLS}
+NAMES = {tool.name for tool in all_tools()}
 
 
 VIEWS = ROOT / "frontend" / "src" / "tools"
@@ -50,7 +51,8 @@ def test_every_view_is_of_a_tool() -> None:
 
 
 def test_every_tool_has_its_own_module_document_and_test() -> None:
-    for tool in TOOLS:
+    assert tuple(tool.name for tool in all_tools()) == tools.NAMES, "a tool has the name of its module"
+    for tool in all_tools():
         module = tool.page.view.__module__.removeprefix("tb_tpuprof.tools.").split(".")[0]
         assert module == tool.name, (
             f"define the view of {tool.name} in tools/{tool.name}.py or a folder of that name"
@@ -70,7 +72,7 @@ def test_every_tool_has_a_golden_of_every_demo_run() -> None:
 
 
 def test_every_tool_declares_what_it_answers() -> None:
-    for tool in TOOLS:
+    for tool in all_tools():
         for question in (tool.page, *tool.questions):
             assert question.tables or question.scalars, f"declare the tables of {tool.name}/{question.name}"
             names = [spec.name for spec in question.tables]
@@ -78,7 +80,7 @@ def test_every_tool_declares_what_it_answers() -> None:
 
 
 def test_texts_are_there() -> None:
-    for tool in TOOLS:
+    for tool in all_tools():
         assert tool.title
         assert tool.group
         assert tool.summary
@@ -157,7 +159,7 @@ def test_answers_of_the_server_have_the_fields_of_the_frontend_s_types(routes: d
 
 def declared_numbers() -> Iterator[tuple[str, ColumnSpec | ScalarSpec]]:
     """Every scalar and column of every page and question, by its path."""
-    for tool in TOOLS:
+    for tool in all_tools():
         for question in (tool.page, *tool.questions):
             path = f"{tool.name}/{question.name}".rstrip("/")
             yield from ((f"{path}: {spec.name}", spec) for spec in question.scalars)
@@ -193,7 +195,7 @@ def test_sentences_and_reasons_fit_into_tooltips() -> None:
 
 
 def test_every_table_of_a_page_has_a_sentence_for_people() -> None:
-    for tool in TOOLS:
+    for tool in all_tools():
         for table in tool.tables:
             sentence = table.sentence or table.description
             assert sentence, f"{tool.name}: say what the table {table.name} shows"
@@ -207,7 +209,7 @@ def test_every_table_of_a_page_has_a_sentence_for_people() -> None:
 def test_unknown_numbers_say_why(log: str) -> None:
     """Where a page shows "—", the answer has the reason."""
     session = Session(str(demo_runs()[log]), cache=False)
-    for tool in TOOLS:
+    for tool in all_tools():
         if tool.availability(session):
             check_reasons(tool.run(session, None, {}))
 
@@ -216,7 +218,7 @@ def test_unknown_numbers_say_why(log: str) -> None:
 def test_unknown_numbers_of_devices_say_why(drawn: Callable[[], dict[str, bytes]], tmp_path: Path) -> None:
     write_run(tmp_path / "run", drawn())
     session = Session(str(tmp_path / "run"), cache=False)
-    for tool in TOOLS:
+    for tool in all_tools():
         if tool.availability(session):
             check_reasons(tool.run(session, None, {}))
 

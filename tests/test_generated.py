@@ -11,7 +11,7 @@ import pytest
 from tb_tpuprof.encode import encode_json
 from tb_tpuprof.encode.schema import payload_schema
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import TOOLS
+from tb_tpuprof.tools import all_tools
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.trace import schema
 from tests.golden_files import FORMAT_DOCUMENT, TABLES_MARK, demo_runs, format_tables
@@ -61,7 +61,7 @@ def demo_sessions() -> tuple[Session, ...]:
     return tuple(Session(str(folder), cache=False) for folder in demo_runs().values())
 
 
-@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+@pytest.mark.parametrize("tool", all_tools(), ids=lambda tool: tool.name)
 def test_answers_follow_their_schema(tool: Tool) -> None:
     """Checked by a library that reads JSON Schema, not by what wrote it."""
     schema = payload_schema(tool, tool.page)

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import pytest
 
-from tb_tpuprof.tools import TOOLS
+from tb_tpuprof.tools import all_tools
 from tests.golden_files import GOLDEN, demo_runs, golden_text
 
 
 @pytest.mark.parametrize("log", sorted(demo_runs()))
-@pytest.mark.parametrize("tool", [tool.name for tool in TOOLS])
+@pytest.mark.parametrize("tool", [tool.name for tool in all_tools()])
 def test_golden(log: str, tool: str) -> None:
     path = GOLDEN / log / f"{tool}.json"
     assert path.exists(), "run `make golden`"

@@ -19,7 +19,7 @@ from tb_tpuprof.parallel.executors import HostExecutor
 from tb_tpuprof.parallel.policy import POLICY
 from tb_tpuprof.session import Session
 from tb_tpuprof.session.host_store import Contents, HostStore
-from tb_tpuprof.tools import TOOLS
+from tb_tpuprof.tools import all_tools
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.trace.trace import Trace
 from tests.golden_files import DEMO_LOGS
@@ -78,7 +78,7 @@ def tools() -> list[object]:
     marks = {True: [], False: [pytest.mark.slow]}
     return [
         pytest.param(tool, id=tool.name, marks=marks[tool.name == "overview_page"])
-        for tool in TOOLS
+        for tool in all_tools()
         if tool.name not in OF_TRACES
     ]
 
@@ -178,7 +178,7 @@ def test_what_is_mapped_over_hosts_can_be_kept(
     for run in runs.values():
         whole = Session(str(run), cache=False)
         session = whole.subset(whole.hosts[:2])
-        for tool in TOOLS:
+        for tool in all_tools():
             if tool.name not in OF_TRACES and tool.available(session):
                 with suppress(ToolUnavailable):  # programs without buffers
                     tool.run(session, None, {})

@@ -10,7 +10,7 @@ import tb_tpuprof
 from tb_tpuprof.encode import encode_json
 from tb_tpuprof.native import IS_COMPILED
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import TOOLS, get_tool
+from tb_tpuprof.tools import all_tools, get_tool
 
 
 def main(demo_logs: str) -> None:
@@ -27,7 +27,7 @@ def main(demo_logs: str) -> None:
     assert not {"tensorflow", "xprof", "jax"} & set(sys.modules)
     for run_dir in {file.parent for file in Path(demo_logs).rglob("*.xplane.pb")}:
         session = Session(str(run_dir), cache=False)
-        for tool in TOOLS:
+        for tool in all_tools():
             if tool.available(session):
                 print(run_dir.name, tool.name, len(encode_json(tool.run(session, None, {}))), "bytes")
         found = get_tool("trace_viewer").run(session, None, {"query": "name~.", "limit": "1"}, "slices")

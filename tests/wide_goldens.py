@@ -18,7 +18,7 @@ from typing import Any
 
 from tb_tpuprof.errors import ProfilerError
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import TOOLS
+from tb_tpuprof.tools import all_tools
 from tb_tpuprof.tools.why import diagnosis, plain
 from tests.conformance.live_runs import RUNS as SYNTHETIC
 from tests.device_goldens import DATA, REQUESTS, Answer, answer_of, nothing
@@ -81,7 +81,7 @@ def golden_text(run: str) -> str:
     """The golden of a run: a line for each page, request and finding."""
     session = _session(run)
     lines = {}
-    for tool in TOOLS:
+    for tool in all_tools():
         try:
             page = answer_of(session, tool.name, "", {})
         except ProfilerError as error:

@@ -1,13 +1,15 @@
-"""The command `tpuprof`: the same numbers as in the browser. One module per subcommand, in a literal list."""
+"""The command `tpuprof`: the same numbers as in the browser. One module per subcommand, imported when it is
+called.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 from tb_tpuprof import __version__
-from tb_tpuprof.cli import capture, continuous, monitor, query, runs, schema, show, tools, why
 from tb_tpuprof.cli.failing import exit_code_of
 from tb_tpuprof.cli.parser import Parser
 from tb_tpuprof.native import IS_COMPILED
@@ -17,7 +19,7 @@ SLOW = (
     " (without the compiled decoder: same numbers, but slower; install a C compiler, then reinstall "
     "tb-tpuprof)"
 )
-COMMANDS = (runs, tools, why, query, show, schema, capture, continuous, monitor)
+COMMANDS = ("runs", "tools", "why", "query", "show", "schema", "capture", "continuous", "monitor")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -26,15 +28,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Captures: 6 nothing was saved, 7 not allowed, 8 some targets failed. 130: Ctrl-C.
     """
+    given = sys.argv[1:] if argv is None else argv
     parser = Parser(prog="tpuprof", description="Capture and analyze profiles of machine-learning jobs.")
     parser.add_argument(
         "--version", action="version", version=f"tpuprof {__version__}{'' if IS_COMPILED else SLOW}"
     )
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in COMMANDS:
-        command.add_parser(subparsers)
-    arguments = parser.parse_args(argv)
+    for command in _needed(given):
+        import_module(f"{__name__}.{command}").add_parser(subparsers)
+    arguments = parser.parse_args(given)
     return exit_code_of("tpuprof", lambda: _run(arguments))
+
+
+def _needed(given: Sequence[str]) -> tuple[str, ...]:
+    """The command that is called, or all, for the help and for errors."""
+    first = given[0] if given else ""
+    return (first,) if first in COMMANDS else () if first == "--version" else COMMANDS
 
 
 def _run(arguments: argparse.Namespace) -> int:

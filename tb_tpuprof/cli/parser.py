@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NoReturn, TypeVar
 
 _Namespace = TypeVar("_Namespace")
@@ -14,9 +14,17 @@ _Namespace = TypeVar("_Namespace")
 class Parser(argparse.ArgumentParser):
     """An ArgumentParser whose options take any value but the name of another option. Its subcommands are
     parsed in the same way.
+
+    `help_end`: makes the help's last paragraphs, if they take long to make.
     """
 
+    help_end: Callable[[], str] | None = None
     _given: tuple[str, ...] = ()
+
+    def format_help(self) -> str:
+        """The help."""
+        end = self.help_end() if self.help_end else ""
+        return "\n".join(text for text in (super().format_help(), end) if text)
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: _Namespace | None = None

@@ -6,7 +6,7 @@ import argparse
 import json
 
 from tb_tpuprof.encode.schema import payload_schema
-from tb_tpuprof.tools import TOOLS, get_tool
+from tb_tpuprof.tools import all_tools, get_tool
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -27,7 +27,7 @@ def run_command(arguments: argparse.Namespace) -> str:
     else:
         found = {
             f"{tool.name}/{question.name}".rstrip("/"): payload_schema(tool, question)
-            for tool in TOOLS
+            for tool in all_tools()
             for question in (tool.page, *tool.questions)
         }
     return json.dumps(found, indent=2, ensure_ascii=False) + "\n"

@@ -11,23 +11,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tb_tpuprof.cli.parser import Parser
 from tb_tpuprof.cli.reading import reading
 from tb_tpuprof.encode import encode_csv, encode_json, encode_text
 from tb_tpuprof.errors import BadParameter, StorageError
 from tb_tpuprof.parallel.executors import EXECUTOR_VARIABLE
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import TOOLS, get_tool
+from tb_tpuprof.tools import all_tools, get_tool
 from tb_tpuprof.tools.tool import Tool
 
-_FILES = tuple(dict.fromkeys(kind.format for tool in TOOLS for kind in tool.files))
+_FORMATS = ("text", "json", "csv")
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_parser(subparsers: argparse._SubParsersAction[Parser]) -> None:
     """Declare the subcommand."""
     parser = subparsers.add_parser("show", help="print a tool's results for a run")
-    questions = ", ".join(f"{tool.name}/{one.name}" for tool in TOOLS for one in tool.questions)
-    tools = ", ".join(tool.name for tool in TOOLS)
-    parser.add_argument("tool", metavar="TOOL[/QUESTION]", help=f"{tools}; questions: {questions}")
+    parser.help_end = _tools
+    parser.add_argument("tool", metavar="TOOL[/QUESTION]", help="a tool or one of its questions; see below")
     parser.add_argument(
         "run_dir",
         metavar="RUN_DIR",
@@ -37,8 +37,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--param", action="append", default=[], metavar="K=V", help="a parameter of the tool; may be repeated"
     )
-    words = "; ".join(f"{kind.format}: {kind.summary} ({tool.name})" for tool in TOOLS for kind in tool.files)
-    parser.add_argument("--format", choices=("text", "json", "csv", *_FILES), default="text", help=words)
+    parser.add_argument(
+        "--format",
+        default="text",
+        metavar="F",
+        help=f"{', '.join(_FORMATS)} or a file of the tool, see below; default: %(default)s",
+    )
     parser.add_argument(
         "-o",
         "--output",
@@ -66,9 +70,10 @@ def run_command(arguments: argparse.Namespace) -> str:
     tool = get_tool(name)
     params = dict(_pair(text) for text in arguments.param)
     session = Session(arguments.run_dir, cache=not arguments.no_cache, executor=arguments.executor)
-    if arguments.format in _FILES:
-        if question:
-            raise BadParameter("--format", arguments.format, "text, json or csv, for a question")
+    if arguments.format not in _FORMATS:
+        files = () if question else tuple(kind.format for kind in tool.files)
+        if arguments.format not in files:
+            raise BadParameter("--format", arguments.format, ", ".join((*_FORMATS, *files)))
         return _tool_file(session, tool, arguments, params)
     text = _text(session, tool, question, arguments, params)
     if not arguments.output:
@@ -76,6 +81,16 @@ def run_command(arguments: argparse.Namespace) -> str:
     with _output_errors(arguments.output):
         Path(arguments.output).write_text(text, "utf-8")
     return f"wrote {arguments.output}\n"
+
+
+def _tools() -> str:
+    """The tools with their questions and files."""
+    lines = []
+    for tool in all_tools():
+        questions = ", ".join(one.name for one in tool.questions)
+        lines.append(f"  {tool.name}{f': questions {questions}' if questions else ''}")
+        lines += [f"      --format {kind.format}: {kind.summary}" for kind in tool.files]
+    return "\n".join(("tools:", *lines, ""))
 
 
 def _text(

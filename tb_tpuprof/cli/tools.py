@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from tb_tpuprof.cli.reading import reading
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import TOOLS
+from tb_tpuprof.tools import all_tools
 from tb_tpuprof.tools.base import Param
 
 
@@ -27,9 +27,9 @@ def run_command(arguments: argparse.Namespace) -> str:
     """The list as text."""
     session = Session(arguments.run_dir)
     with reading(session, sys.stderr):
-        availabilities = [tool.availability(session) if session.hosts else None for tool in TOOLS]
-    lines, width = [], max(len(tool.name) for tool in TOOLS) + 2
-    for tool, availability in zip(TOOLS, availabilities, strict=True):
+        availabilities = [tool.availability(session) if session.hosts else None for tool in all_tools()]
+    lines, width = [], max(len(tool.name) for tool in all_tools()) + 2
+    for tool, availability in zip(all_tools(), availabilities, strict=True):
         reason = availability.reason if availability is not None else session.info.message
         lines.append(f"{tool.name:<{width}}{tool.summary}")
         if reason:

@@ -24,7 +24,7 @@ from tb_tpuprof.serve.rules import CaptureRules
 from tb_tpuprof.session import Session, SessionStore
 from tb_tpuprof.session.memory import Memory
 from tb_tpuprof.settings import source_folders, source_links
-from tb_tpuprof.tools import TOOLS, get_tool
+from tb_tpuprof.tools import all_tools, get_tool
 from tb_tpuprof.tools.base import Availability, Param
 from tb_tpuprof.tools.payload import Payload
 from tb_tpuprof.tools.run_card import RunCard, run_card
@@ -65,7 +65,7 @@ class Routes:
             "/card": checked(self.card),
             "/progress": checked(self.progress),
         }
-        for tool in TOOLS:
+        for tool in all_tools():
             for question in ("", *(named.name for named in tool.questions)):
                 route = f"/data/{tool.name}/{question}".rstrip("/")
                 apps[route] = checked(partial(self.data, tool, question))
@@ -76,7 +76,7 @@ class Routes:
     def runs(self, _request: Request) -> Body:
         """All runs below the logdirs, and the tools, which the menu lists before a run is read."""
         runs = [_run_object(run) for run in self.logdirs.runs()]
-        tools = [_listed_tool(tool) for tool in TOOLS if not tool.only_for]
+        tools = [_listed_tool(tool) for tool in all_tools() if not tool.only_for]
         links = source_links()
         sources = {
             "links": [{"prefix": rule.prefix, "address": rule.target} for rule in links.rules],
@@ -114,7 +114,7 @@ class Routes:
     def badges(self, request: Request) -> Body:
         """What the menu shows next to tools, as far as it is known: reads nothing."""
         session = self._session(request)
-        badges = {tool.name: text for tool in TOOLS if (text := _badge(tool, session))}
+        badges = {tool.name: text for tool in all_tools() if (text := _badge(tool, session))}
         return _json({"run": session.run, "badges": badges})
 
     def card(self, request: Request) -> Body:
@@ -282,7 +282,7 @@ def _tool_objects(session: Session) -> tuple[list[dict[str, object]], ProfilerEr
     """
     tools: list[dict[str, object]] = []
     failure: ProfilerError | None = None
-    for tool in TOOLS:
+    for tool in all_tools():
         if tool.only_for and session.info.state != tool.only_for:
             continue
         availability = Availability(

@@ -1,55 +1,54 @@
-"""The tools, in the menu's order. An explicit tuple: to add a tool, add its module here."""
+"""The tools, in the menu's order. To add a tool, add its name here: the module of that name, or `view.py` in
+the folder of that name, defines `TOOL`.
+
+A tool is imported when it is first needed, so that a command line that shows one of them starts fast.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from tb_tpuprof.errors import ToolNotFound
-from tb_tpuprof.tools.communication.view import TOOL as COMMUNICATION
-from tb_tpuprof.tools.flame_graph.view import TOOL as FLAME_GRAPH
-from tb_tpuprof.tools.framework_op_stats.view import TOOL as FRAMEWORK_OP_STATS
-from tb_tpuprof.tools.graph_viewer.view import TOOL as GRAPH_VIEWER
-from tb_tpuprof.tools.hlo_stats.view import TOOL as HLO_STATS
-from tb_tpuprof.tools.inference_profile.view import TOOL as INFERENCE_PROFILE
-from tb_tpuprof.tools.input_pipeline_analyzer.view import TOOL as INPUT_PIPELINE_ANALYZER
-from tb_tpuprof.tools.kernel_stats.view import TOOL as KERNEL_STATS
-from tb_tpuprof.tools.megascale_stats.view import TOOL as MEGASCALE_STATS
-from tb_tpuprof.tools.memory_profile.view import TOOL as MEMORY_PROFILE
-from tb_tpuprof.tools.memory_snapshot.view import TOOL as MEMORY_SNAPSHOT
-from tb_tpuprof.tools.memory_viewer.view import TOOL as MEMORY_VIEWER
-from tb_tpuprof.tools.op_profile.view import TOOL as OP_PROFILE
-from tb_tpuprof.tools.overview_page.view import TOOL as OVERVIEW_PAGE
-from tb_tpuprof.tools.pod_viewer.view import TOOL as POD_VIEWER
-from tb_tpuprof.tools.roofline_model.view import TOOL as ROOFLINE_MODEL
-from tb_tpuprof.tools.saved_pages.view import TOOL as SAVED_PAGES
-from tb_tpuprof.tools.tf_data_bottleneck_analysis.view import TOOL as TF_DATA_BOTTLENECK_ANALYSIS
-from tb_tpuprof.tools.tool import Tool
-from tb_tpuprof.tools.tpu_compatibility.view import TOOL as TPU_COMPATIBILITY
-from tb_tpuprof.tools.trace_viewer.view import TOOL as TRACE_VIEWER
 
-TOOLS: tuple[Tool, ...] = (
-    OVERVIEW_PAGE,
-    INFERENCE_PROFILE,
-    INPUT_PIPELINE_ANALYZER,
-    TF_DATA_BOTTLENECK_ANALYSIS,
-    TRACE_VIEWER,
-    FLAME_GRAPH,
-    COMMUNICATION,
-    FRAMEWORK_OP_STATS,
-    KERNEL_STATS,
-    OP_PROFILE,
-    HLO_STATS,
-    ROOFLINE_MODEL,
-    MEMORY_PROFILE,
-    MEMORY_SNAPSHOT,
-    MEMORY_VIEWER,
-    GRAPH_VIEWER,
-    TPU_COMPATIBILITY,
-    POD_VIEWER,
-    MEGASCALE_STATS,
-    SAVED_PAGES,
+if TYPE_CHECKING:
+    from tb_tpuprof.tools.tool import Tool
+
+NAMES = (
+    "overview_page",
+    "inference_profile",
+    "input_pipeline_analyzer",
+    "tf_data_bottleneck_analysis",
+    "trace_viewer",
+    "flame_graph",
+    "communication",
+    "framework_op_stats",
+    "kernel_stats",
+    "op_profile",
+    "hlo_stats",
+    "roofline_model",
+    "memory_profile",
+    "memory_snapshot",
+    "memory_viewer",
+    "graph_viewer",
+    "tpu_compatibility",
+    "pod_viewer",
+    "megascale_stats",
+    "saved_pages",
 )
 
 
 def get_tool(name: str) -> Tool:
     """The tool of that name. Raises ToolNotFound."""
-    for tool in TOOLS:
-        if tool.name == name:
-            return tool
-    raise ToolNotFound(name, [tool.name for tool in TOOLS])
+    if name not in NAMES:
+        raise ToolNotFound(name, list(NAMES))
+    module = import_module(f"{__name__}.{name}")
+    if hasattr(module, "__path__"):
+        module = import_module(f"{module.__name__}.view")
+    tool: Tool = module.TOOL
+    return tool
+
+
+def all_tools() -> tuple[Tool, ...]:
+    """Every tool, in the menu's order."""
+    return tuple(get_tool(name) for name in NAMES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import Locator, Page, expect
 
-from tb_tpuprof.tools import TOOLS
+from tb_tpuprof.tools import all_tools
 from tests.browser.conftest import Server
 from tests.browser.walking import KERAS, expect_tool, frame_of, heading, link
 
@@ -72,7 +72,7 @@ def test_tiles_headings_and_columns_explain_themselves_by_keyboard(page: Page, s
 
 def test_every_heading_and_tile_of_every_page_has_a_sentence(page: Page, server: Server) -> None:
     lacking = []
-    for tool in (tool for tool in TOOLS if not tool.only_for):
+    for tool in (tool for tool in all_tools() if not tool.only_for):
         page.goto(link(server.url, run=KERAS, tool=tool.name))
         expect(heading(page)).to_have_text(tool.title)
         if frame_of(page).locator("main .message").count():

@@ -8,7 +8,7 @@ import re
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tb_tpuprof.tools import TOOLS
+from tb_tpuprof.tools import all_tools
 from tests.browser.conftest import Server
 from tests.browser.walking import expect_tool, frame_of, link
 
@@ -20,7 +20,7 @@ READING = {
     "done_bytes": 2**30,
     "seconds": 2.0,
 }
-TITLES = {tool.name: tool.title for tool in TOOLS}
+TITLES = {tool.name: tool.title for tool in all_tools()}
 
 
 def test_while_the_answer_is_awaited_the_page_says_how_far_reading_is(page: Page, server: Server) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tb_tpuprof.tools import TOOLS
+from tb_tpuprof.tools import all_tools
 from tests.browser.conftest import Server
 from tests.browser.walking import (
     KERAS,
@@ -29,8 +29,8 @@ from tests.browser.walking import (
 from tests.golden_files import demo_runs
 
 pytestmark = pytest.mark.tensorboard
-TITLES = {tool.name: tool.title for tool in TOOLS}
-LISTED = [tool for tool in TOOLS if not tool.only_for]
+TITLES = {tool.name: tool.title for tool in all_tools()}
+LISTED = [tool for tool in all_tools() if not tool.only_for]
 
 
 def test_the_tab_opens_on_the_first_tool_of_the_newest_run(page: Page, server: Server) -> None:

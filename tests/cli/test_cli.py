@@ -16,7 +16,7 @@ import pytest
 from tb_tpuprof import __version__
 from tb_tpuprof.cli import main
 from tb_tpuprof.native import IS_COMPILED
-from tb_tpuprof.tools import TOOLS
+from tb_tpuprof.tools import NAMES, all_tools
 from tests.ingest.merged_spaces import merged_space
 from tests.ingest.stream_files import SMALL as STREAM
 from tests.ingest.stream_files import records_of
@@ -57,10 +57,51 @@ def test_runs(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_tools(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tools", str(run_dir)]) == 0
     out = capsys.readouterr().out
-    for tool in TOOLS:
+    for tool in all_tools():
         assert f"{tool.name}  " in out
         assert f"  {tool.summary}" in out
     assert "hosts: h" in out
+
+
+def test_the_help_of_show_lists_each_tool_with_its_questions_and_files(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["show", "--help"])
+    lines = iter(capsys.readouterr().out.partition("\ntools:\n")[2].splitlines())
+    for tool in all_tools():
+        questions = ", ".join(one.name for one in tool.questions)
+        assert next(lines) == (f"  {tool.name}: questions {questions}" if questions else f"  {tool.name}")
+        for kind in tool.files:
+            assert next(lines) == f"      --format {kind.format}: {kind.summary}"
+    assert not list(lines)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--version"], set()),
+        (["runs", "{run}"], set()),
+        (["show", "kernel_stats", "{run}"], {"kernel_stats"}),
+        (["schema", "hlo_stats"], {"hlo_stats"}),
+        (["query", "{run}", "MatMul"], {"trace_viewer"}),
+        (["tools", "{run}"], set(NAMES)),
+    ],
+)
+def test_a_command_imports_only_the_tools_that_it_needs(
+    run_dir: Path, arguments: list[str], expected: set[str]
+) -> None:
+    """They take about half a second of processor time, of one second that a command line takes to start."""
+    filled = [text.format(run=run_dir) for text in arguments]
+    code = (
+        "import sys, tb_tpuprof.cli as cli\n"
+        "try: cli.main(sys.argv[1:])\n"
+        "finally: sys.stderr.write(' '.join(name for name in sys.modules if name.endswith('.view')))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *filled], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert {name.split(".")[-2] for name in done.stderr.split() if "tb_tpuprof.tools." in name} == expected
 
 
 def test_show_in_each_format(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -91,6 +132,9 @@ def test_an_output_that_cannot_be_written(run_dir: Path, capsys: pytest.CaptureF
         (["show", "overview_page", "{run}", "--host", "x"], 4, "no host"),
         (["show", "trace_viewer", "{run}", "--param", "width_px=x"], 2, "width_px"),
         (["show", "trace_viewer", "{run}", "--param", "width_px"], 2, "name=value"),
+        (["show", "trace_viewer", "{run}", "--format", "dot"], 2, "text, json, csv, trace, events"),
+        (["show", "trace_viewer/active", "{run}", "--format", "trace"], 2, "text, json, csv."),
+        (["show", "overview_page", "{run}", "--format", "trace"], 2, "text, json, csv."),
         (["show", "overview_page", "{logs}"], 4, "log directory, not a run"),
     ],
 )

@@ -16,7 +16,7 @@ from tb_tpuprof.cli.failing import INTERNAL, exit_code_of
 from tb_tpuprof.ingest.storage import column_cache
 from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.native import IS_COMPILED
-from tb_tpuprof.tools import TOOLS
+from tb_tpuprof.tools import all_tools
 from tests.synthetic import PlaneWriter, TpuJob, tpu_hosts, write_run
 
 needs_compiled = pytest.mark.skipif(not IS_COMPILED, reason="only decoded columns are cached")
@@ -26,7 +26,7 @@ COMMANDS = [
     ["why", "{run}"],
     ["query", "{run}", "dur>1us", "--group", "name"],
     ["schema"],
-    *(["show", tool.name, "{run}"] for tool in TOOLS),
+    *(["show", tool.name, "{run}"] for tool in all_tools()),
 ]
 # What `sitecustomize` of a command's process does: cache files take long to create, write and rename.
 SLOW_DISK = """

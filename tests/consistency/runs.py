@@ -13,7 +13,7 @@ from pathlib import Path
 from tb_tpuprof.errors import ProfilerError
 from tb_tpuprof.ingest.storage.runs import find_runs, open_run
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import TOOLS
+from tb_tpuprof.tools import all_tools
 from tb_tpuprof.tools.payload import Payload
 from tests import synthetic_unlike as unlike
 from tests.golden_files import demo_runs
@@ -136,7 +136,7 @@ def payloads(path: str) -> dict[str, Payload]:
         for host in session.hosts:
             session.trace(host)
     result = {}
-    for tool in TOOLS:
+    for tool in all_tools():
         try:
             result[tool.name] = tool.run(session, None, {})
         except ProfilerError:

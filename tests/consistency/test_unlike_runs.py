@@ -11,7 +11,7 @@ import pytest
 
 from tb_tpuprof.errors import ProfilerError, ToolUnavailable
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import TOOLS, get_tool
+from tb_tpuprof.tools import all_tools, get_tool
 from tb_tpuprof.tools.payload import Payload
 from tb_tpuprof.units import format_time
 from tests import synthetic_unlike as unlike
@@ -174,7 +174,7 @@ def test_a_damaged_host_is_named_and_the_others_are_shown(tmp_path: Path, hosts:
     )
     session = Session(str(run), cache=False)
     pages: dict[str, Payload] = {}
-    for tool in TOOLS:
+    for tool in all_tools():
         try:
             pages[tool.name] = tool.run(session, None, {})
         except ToolUnavailable:

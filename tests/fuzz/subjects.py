@@ -39,7 +39,7 @@ from tb_tpuprof.ingest.storage.files import file_state
 from tb_tpuprof.serve.logdirs import Logdirs
 from tb_tpuprof.serve.routes import Routes
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import TOOLS, get_tool
+from tb_tpuprof.tools import all_tools, get_tool
 from tb_tpuprof.trace.heap_history import Recording
 from tests.ingest.heap_files import SAMPLES, pprof, torch_snapshot
 from tests.ingest.other_files import OLD_TRACE
@@ -292,7 +292,7 @@ def _tools(data: bytes) -> str:
     except ProfilerError:
         return REFUSED
     outcome = REFUSED
-    for tool in TOOLS:
+    for tool in all_tools():
         try:
             payload = tool.run(session, session.hosts, {})
             encode_json(payload)
@@ -401,7 +401,7 @@ def requests() -> tuple[bytes, ...]:
     run = "jax_train/python_traced"
     queries = [f"/tools?run={run}", "/runs?", f"/progress?run={run}", "/capture?"]
     session = Session(str(ROOT / "demo_logs" / "jax_train" / "plugins" / "profile" / "python_traced"))
-    working = [tool for tool in TOOLS if tool.availability(session)]
+    working = [tool for tool in all_tools() if tool.availability(session)]
     queries += [f"/data/{tool.name}?run={run}&hosts=worker-0&format=json" for tool in working]
     for tool in working:
         given = "&".join(f"{param.name}={param.default}" for param in tool.params)

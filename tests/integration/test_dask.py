@@ -12,7 +12,7 @@ from tb_tpuprof.analysis.overview.summary import summary
 from tb_tpuprof.encode import encode_json
 from tb_tpuprof.errors import ExecutorFailed
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import TOOLS, get_tool
+from tb_tpuprof.tools import all_tools, get_tool
 from tests.free_port import free_port
 from tests.synthetic import TpuJob, tpu_hosts, write_run
 
@@ -37,7 +37,7 @@ def run(tmp_path: Path) -> str:
     return str(write_run(tmp_path / "run", {**hosts, "bad": b"\xff" * 99}))
 
 
-@pytest.mark.parametrize("name", [tool.name for tool in TOOLS])
+@pytest.mark.parametrize("name", [tool.name for tool in all_tools()])
 def test_every_tool_answers_the_same_bytes(cluster: str, run: str, name: str) -> None:
     tool = get_tool(name)
     here = Session(run, cache=False)

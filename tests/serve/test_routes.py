@@ -20,7 +20,7 @@ from tb_tpuprof.serve.logdirs import Logdirs
 from tb_tpuprof.serve.plugin import make_plugin
 from tb_tpuprof.serve.respond import respond
 from tb_tpuprof.serve.routes import Routes
-from tb_tpuprof.tools import TOOLS, verdicts
+from tb_tpuprof.tools import all_tools, verdicts
 from tests.ingest.other_files import OPERATIONS
 from tests.ingest.xspaces import small_xspace
 
@@ -97,7 +97,9 @@ def test_runs_and_tools(ask: Asking) -> None:
     assert {run["run"] for run in runs} == {RUN, "train/broken"}
     answer = json.loads(ask("/tools", run=RUN).data)
     assert [host["host"] for host in answer["hosts"]] == ["a", "b"]
-    assert [tool["name"] for tool in answer["tools"]] == [tool.name for tool in TOOLS if not tool.only_for]
+    assert [tool["name"] for tool in answer["tools"]] == [
+        tool.name for tool in all_tools() if not tool.only_for
+    ]
     off = [tool for tool in answer["tools"] if not tool["available"]]
     assert off
     assert all(tool["reason"] and tool["remedy"] and 0 < len(tool["short_reason"]) <= 12 for tool in off)
@@ -133,7 +135,7 @@ def test_badges_say_what_is_known_and_read_nothing(ask: Asking) -> None:
     assert badges.get("input_pipeline_analyzer", "0%") == f"{share * 100:.0f}%"
 
 
-@pytest.mark.parametrize("tool", [tool.name for tool in TOOLS])
+@pytest.mark.parametrize("tool", [tool.name for tool in all_tools()])
 def test_every_tool_answers_and_equals_the_command_line(
     ask: Asking, tool: str, logdir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import TOOLS, facts, findings_tables, get_tool
+from tb_tpuprof.tools import all_tools, facts, findings_tables, get_tool
 from tb_tpuprof.tools.arguments import validate_params
 from tb_tpuprof.tools.base import Param
 from tb_tpuprof.tools.flame_graph import tables as flame_graph
@@ -93,7 +93,7 @@ class Field(NamedTuple):
 
 def fields() -> Iterator[Field]:
     """Everything that questions with recorded answers declare."""
-    for tool in TOOLS:
+    for tool in all_tools():
         for question in (tool.page, *tool.questions):
             given = answers().get((tool.name, question.name), [])
             path = f"{tool.name}/{question.name}".rstrip("/")
@@ -155,7 +155,7 @@ def test_what_every_answer_has_is_required() -> None:
 
 
 def declared_values() -> Iterator[tuple[str, ColumnSpec | ScalarSpec]]:
-    for tool in TOOLS:
+    for tool in all_tools():
         for question in (tool.page, *tool.questions):
             yield from ((f"{tool.name}: {one.name}", one) for one in question.scalars)
             for table in question.tables:
@@ -188,7 +188,7 @@ def test_counts_and_questions_are_named_as_such() -> None:
 
 
 def test_each_name_is_declared_once() -> None:
-    for tool in TOOLS:
+    for tool in all_tools():
         for question in (tool.page, *tool.questions):
             for names in (
                 [one.name for one in question.scalars],
@@ -221,7 +221,7 @@ LEAST = {
 }
 
 
-@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+@pytest.mark.parametrize("tool", all_tools(), ids=lambda tool: tool.name)
 def test_small_numbers_are_no_tiles(tool) -> None:  # type: ignore[no-untyped-def]
     limits = LEAST.get(tool.name, {})
     declared: tuple[Tile, ...] = tool.tiles or ()
@@ -312,7 +312,7 @@ REQUIRED = {
 def test_switches_and_required_parameters() -> None:
     switches: dict[str, dict[str, bool]] = {}
     required: dict[str, set[str]] = {}
-    for tool in TOOLS:
+    for tool in all_tools():
         for question in (tool.page, *tool.questions):
             path = f"{tool.name}/{question.name}".rstrip("/")
             for param in question.params:

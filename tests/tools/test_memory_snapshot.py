@@ -16,7 +16,7 @@ from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.serve.logdirs import Logdirs
 from tb_tpuprof.serve.routes import Routes
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import TOOLS, get_tool
+from tb_tpuprof.tools import all_tools, get_tool
 from tb_tpuprof.tools.memory_snapshot import tables as declared
 from tb_tpuprof.tools.memory_snapshot.view import TOOL
 from tb_tpuprof.tools.payload import Payload
@@ -254,7 +254,7 @@ def test_long_tables_are_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_the_other_pages_say_where_it_is(jax: Path) -> None:
     session = Session(str(jax), cache=False)
-    for tool in TOOLS:
+    for tool in all_tools():
         availability = tool.availability(session)
         assert bool(availability) == (tool is TOOL)
         if tool is not TOOL:

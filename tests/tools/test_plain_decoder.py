@@ -12,7 +12,7 @@ import pytest
 
 from tb_tpuprof import native
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import TOOLS, get_tool
+from tb_tpuprof.tools import all_tools, get_tool
 from tb_tpuprof.tools.payload import Payload
 from tests.golden_files import demo_runs
 from tests.ingest.hlo_protos import small_proto
@@ -30,7 +30,7 @@ def warnings(payload: Payload) -> list[str]:
 def payloads() -> list[Payload]:
     """Of every tool that has something to show of a demo run."""
     session = Session(str(demo_runs()["jax_train"]), cache=False)
-    return [tool.run(session, None, {}) for tool in TOOLS if tool.availability(session)]
+    return [tool.run(session, None, {}) for tool in all_tools() if tool.availability(session)]
 
 
 def test_every_payload_says_that_nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:

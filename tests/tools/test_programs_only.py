@@ -12,7 +12,7 @@ from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.ingest.storage.run_info import MEMORY
 from tb_tpuprof.ingest.storage.runs import find_runs
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import TOOLS, get_tool
+from tb_tpuprof.tools import all_tools, get_tool
 from tb_tpuprof.tools.program_choice import program_values
 from tests.ingest.hlo_protos import small_proto
 from tests.tools.test_hlo_stats import cells
@@ -60,9 +60,9 @@ def test_programs_have_their_memory_and_their_graph(
 
 def test_other_tools_say_why_they_cannot(run: Path) -> None:
     session = Session(str(run), cache=False)
-    working = {tool.name for tool in TOOLS if tool.availability(session)}
+    working = {tool.name for tool in all_tools() if tool.availability(session)}
     assert working == {"memory_viewer", "graph_viewer"}
-    for tool in TOOLS:
+    for tool in all_tools():
         if tool.name not in working and (tool.needs_trace or tool.only_for == MEMORY):
             with pytest.raises(ToolUnavailable, match=r"needs a trace|contains no memory snapshot"):
                 tool.run(session, None, {})

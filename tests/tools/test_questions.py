@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tb_tpuprof.errors import BadParameter
-from tb_tpuprof.tools import TOOLS, get_tool
+from tb_tpuprof.tools import all_tools, get_tool
 from tb_tpuprof.tools import tool as tool_module
 from tb_tpuprof.tools.arguments import validate_params
 from tb_tpuprof.tools.base import Param, Question
@@ -33,7 +33,7 @@ REQUIRED = {
 
 
 def questions() -> Iterator[tuple[str, Question]]:
-    for tool in TOOLS:
+    for tool in all_tools():
         for question in (tool.page, *tool.questions):
             yield f"{tool.name}: {question.name}", question
 
@@ -48,7 +48,9 @@ def test_what_each_question_requires() -> None:
         for place, question in questions()
     }
     assert {place: names for place, names in required.items() if names} == REQUIRED
-    assert not [param for tool in TOOLS for file in tool.files for param in file.params if param.is_required]
+    assert not [
+        param for tool in all_tools() for file in tool.files for param in file.params if param.is_required
+    ]
 
 
 @pytest.mark.parametrize(("place", "names"), REQUIRED.items())

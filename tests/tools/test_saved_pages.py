@@ -16,7 +16,7 @@ from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.ingest.pages.page import columns_of, number_of, text_of, time_of
 from tb_tpuprof.ingest.storage.runs import find_runs
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import TOOLS, get_tool
+from tb_tpuprof.tools import all_tools, get_tool
 from tb_tpuprof.tools.payload import Payload
 from tests.ingest.messages import written
 from tests.ingest.saved_pages import PAGES, node
@@ -301,9 +301,11 @@ def test_a_run_of_pages_is_listed_and_other_tools_say_why_not(tmp_path: Path) ->
     assert [file.size_bytes for file in run.files] == [sizes[0], sizes[1] + sizes[2]]
     assert "no timeline" in run.message
     session = Session(str(folder), cache=False)
-    working = {tool.name for tool in TOOLS if tool.availability(session)}
+    working = {tool.name for tool in all_tools() if tool.availability(session)}
     assert working == {"saved_pages"}
-    reasons = {tool.name: tool.availability(session).reason for tool in TOOLS if tool.name != "saved_pages"}
+    reasons = {
+        tool.name: tool.availability(session).reason for tool in all_tools() if tool.name != "saved_pages"
+    }
     assert not [name for name, reason in reasons.items() if "the trace" in reason or not reason]
     with pytest.raises(ToolUnavailable, match="pages that an older profiler saved") as caught:
         get_tool("overview_page").run(session, None, {})

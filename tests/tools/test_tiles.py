@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tb_tpuprof.tools import TOOLS
+from tb_tpuprof.tools import all_tools
 from tb_tpuprof.tools.payload import Scalar
 from tb_tpuprof.tools.tiles import Tile, shown_tiles, tiles
 from tb_tpuprof.tools.tool import Tool
@@ -49,7 +49,7 @@ def test_at_most_six_in_declared_order() -> None:
     assert shown_tiles(tiles(*names), scalars(**dict.fromkeys(sorted(names), 1.0))) == tuple(names[:6])
 
 
-@pytest.mark.parametrize("tool", [tool for tool in TOOLS if tool.tiles], ids=lambda tool: tool.name)
+@pytest.mark.parametrize("tool", [tool for tool in all_tools() if tool.tiles], ids=lambda tool: tool.name)
 def test_tiles_are_declared_numbers_of_their_page(tool: Tool) -> None:
     declared = {spec.name for spec in tool.scalars}
     names = [tile.name for tile in tool.tiles]

@@ -15,7 +15,7 @@ from tb_tpuprof.errors import HostNotFound, HostsUnreadable, ToolUnavailable, Tr
 from tb_tpuprof.serve.logdirs import Logdirs
 from tb_tpuprof.serve.routes import Routes
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import TOOLS, get_tool
+from tb_tpuprof.tools import all_tools, get_tool
 from tb_tpuprof.tools.payload import Payload
 from tb_tpuprof.tools.tool import Tool
 from tb_tpuprof.tools.unreadable import missing_hosts
@@ -25,7 +25,7 @@ from tests.synthetic_devices import kernels_xspace, memory_xspace
 
 # They read graphs and pages next to the hosts' files, and runs of memory snapshots.
 READ_NO_TRACE = {"tpu_compatibility", "saved_pages", "memory_snapshot"}
-TOOL_NAMES = [tool.name for tool in TOOLS if tool.name not in READ_NO_TRACE]
+TOOL_NAMES = [tool.name for tool in all_tools() if tool.name not in READ_NO_TRACE]
 
 
 @pytest.fixture(scope="module")
@@ -242,7 +242,7 @@ def test_a_trace_file_is_made_of_the_hosts_that_can_be_read(tmp_path: Path) -> N
         tool.file(Session(str(run), cache=False), ["a"], {}, "trace")
 
 
-@pytest.mark.parametrize("name", [tool.name for tool in TOOLS if tool.hosts == "one"])
+@pytest.mark.parametrize("name", [tool.name for tool in all_tools() if tool.hosts == "one"])
 def test_a_page_of_one_host_names_others_that_are_known_to_be_bad(
     name: str, candidates: list[bytes], tmp_path: Path
 ) -> None:

@@ -14,7 +14,7 @@ from tb_tpuprof.analysis.diagnosis.finding import CauseTime, Culprit, Diagnosis,
 from tb_tpuprof.analysis.ops.recommend import Finding as Judged
 from tb_tpuprof.analysis.steps.record import no_steps
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import TOOLS, get_tool, verdicts
+from tb_tpuprof.tools import all_tools, get_tool, verdicts
 from tb_tpuprof.tools.input_verdict import by_causes, input_share
 from tb_tpuprof.tools.payload import NextStep, Verdict
 from tb_tpuprof.tools.verdicts import (
@@ -276,7 +276,7 @@ def test_the_limit_in_words(top: Finding, words: str) -> None:
 
 def test_every_cause_that_can_limit_has_a_word() -> None:
     assert all(limit_sentence(finding(cause, 0.5)).startswith("This job is limited by ") for cause in Cause)
-    assert set(SUBJECTS) < {tool.name for tool in TOOLS}
+    assert set(SUBJECTS) < {tool.name for tool in all_tools()}
 
 
 def test_the_share_of_the_input_is_the_diagnosis_s() -> None:

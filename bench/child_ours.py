@@ -12,16 +12,19 @@ from bench.requests import Answer, Request, measured, read_request, write_sample
 from tb_tpuprof.encode import encode_columns, encode_json
 from tb_tpuprof.encode.gzip import FAST, SMALL, gzipped
 from tb_tpuprof.session import Session
-from tb_tpuprof.tools import get_tool
+from tb_tpuprof.tools import all_tools
 
 TRACE_VIEWER = "trace_viewer"
 
 
 class OwnSide:
-    """Opens the run at the first question and keeps the session, as the plugin does."""
+    """Opens the run at the first question and keeps the session, as the plugin does, which has imported all
+    tools before.
+    """
 
     def __init__(self, request: Request) -> None:
         self.request = request
+        self.tools = {tool.name: tool for tool in all_tools()}
         self.session: Session | None = None
 
     def ask(self, window: tuple[float, float] | None, search: str) -> Answer:
@@ -33,7 +36,7 @@ class OwnSide:
             self.session = Session(request.run_dir, cache=request.use_cache, executor="auto")
         if request.tool == READING:
             return Answer(_read(self.session, request.host))
-        tool = get_tool(request.tool)
+        tool = self.tools[request.tool]
         if request.tool != TRACE_VIEWER:
             op_params = {"op": request.op, "times": request.with_times} if request.op else {}
             return Answer(encode_json(tool.run(self.session, None, op_params, waits=False)))

@@ -148,6 +148,31 @@ def test_what_the_file_does_not_tell_is_unknown(tmp_path: Path) -> None:
     )
 
 
+def test_totals_that_are_all_zero_are_replaced_by_the_sums_of_the_sizes(tmp_path: Path) -> None:
+    """Of each memory for itself: the CPU's marks have no totals, those of the second GPU zeros."""
+    events = [op("aten::mm", 0, 9)]
+    for i, size in enumerate((100, 300, -100)):
+        events += [
+            mark(10 + i, size, (CPU, -1), Addr=i % 2),
+            mark(20 + i, size, (CUDA, 0), Addr=i % 2, Total_Allocated=5000 + i),
+            mark(30 + i, size, (CUDA, 1), Addr=i % 2, Total_Allocated=0),
+        ]
+    found = memory_events(opened(tmp_path, events))
+    levels = {name: found.heap_bytes[found.of(i)].tolist() for i, name in enumerate(found.memories)}
+    assert levels == {"cpu": [100, 400, 300], "cuda:0": [5000, 5001, 5002], "cuda:1": [100, 400, 300]}
+
+
+@pytest.mark.parametrize(("size", "is_known"), [(0, False), (1, True), (2**53 - 1, True), (2**53, False)])
+def test_a_memory_has_a_size_that_a_number_can_hold(tmp_path: Path, size: int, is_known: bool) -> None:
+    """Sizes are floats on the page, which hold whole numbers below 2⁵³."""
+    content = {
+        "traceEvents": [op("aten::mm", 0, 9), mark(1, 1, Addr=1, Total_Allocated=1)],
+        "deviceProperties": [{"id": 0, "totalGlobalMem": size}],
+    }
+    capacity = payload_of(tmp_path, content).scalars["capacity_bytes"].value
+    assert capacity == (size if is_known else None)
+
+
 def test_damaged_marks_do_no_harm(tmp_path: Path) -> None:
     bad = [
         {"ph": "i", "s": "t", "name": "[memory]", "ts": 3, **HOST},

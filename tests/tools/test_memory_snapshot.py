@@ -140,6 +140,7 @@ def test_growth_since_another_snapshot(jax: Path) -> None:
     payload = shown(jax, "b", before="a")
     assert list(payload.tables)[:2] == ["growth", "places"]
     assert rows(payload, "growth") == [(PLACE, 700, 1700, 1000, 3), (LOADED, 5000, 4000, -1000, 0)]
+    assert payload.tables["growth"].note == "compared with a"
     assert payload.scalars["growth_bytes"].value == 0
     assert payload.verdict is not None
     assert payload.verdict.text == (

@@ -5,6 +5,7 @@ planted.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,9 @@ import pytest
 from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools.payload import Payload
+from tb_tpuprof.tools.pod_viewer.topology_tables import topology_table
 from tb_tpuprof.tools.pod_viewer.view import TOOL
+from tests.analysis.test_pod_topology import placed, pod
 from tests.payload_columns import table
 from tests.pod_drawing import drawn_pod
 from tests.synthetic import GpuJob, field, gpu_xspace, write_run
@@ -243,6 +246,14 @@ def test_a_part_of_a_slice_says_what_is_missing(cube: Session) -> None:
     assert table(part, "topology")["n_missing"] == [56]
     assert "56 chips of the slice were not captured" in part.tables["topology"].note
     assert table(part, "topology")["wraps_x"] == [False]
+    device, chips = "TPU v6e", [[4, 5, 6, 7]]
+    for n, words in (
+        (1, "1 chip of the slice was not captured"),
+        (2, "2 chips of the slice were not captured"),
+        (4, "4 chips of the slice were not captured"),
+    ):
+        half = replace(placed(device, chips), n_missing=n)
+        assert words in topology_table(replace(pod(device, chips), kind="TPU"), half)["topology"].note
 
 
 @pytest.mark.parametrize("number", [2**32, 2**63, 2**64 - 1])

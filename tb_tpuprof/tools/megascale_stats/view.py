@@ -67,7 +67,7 @@ def view(session: Session, hosts: tuple[str, ...], _params: Params) -> Payload:
 
 
 def _scalars(total: Summary) -> dict[str, Scalar]:
-    n_cores = max(int(total.host_cores.sum()), 1)
+    n_cores = int(total.host_cores.sum())
     required = total.required_bytes_per_s * total.most_on_host
     known = np.isfinite(required)
     worst = int(np.where(known, required, -1.0).argmax()) if known.any() else -1

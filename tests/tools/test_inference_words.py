@@ -10,19 +10,24 @@ import pytest
 
 from tb_tpuprof.analysis.inference.names import Phase
 from tb_tpuprof.analysis.inference.record import HostInference, host_inference
+from tb_tpuprof.analysis.inference.work import Part
 from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.tools.inference_profile.rows import (
     batch_tables,
+    group_table,
     percentiles_table,
     phases_table,
     requests_table,
+    sizes_table,
 )
+from tb_tpuprof.tools.inference_profile.tables import MODELS
 from tb_tpuprof.tools.inference_profile.view import TOOL
 from tb_tpuprof.tools.payload import Table
 from tb_tpuprof.tools.requests import counted_requests, request_scalars, throughput_of
 from tb_tpuprof.trace.trace import Trace
 from tests.analysis.inference.serving import server
 from tests.builders import PS, DrawnPlane, build, event
+from tests.payload_columns import cells
 from tests.tools.drawn_session import session_of
 from tests.tools.request_loop import loop
 
@@ -176,3 +181,59 @@ def test_an_unknown_model_names_twenty_others(n: int, ending: str) -> None:
     with pytest.raises(BadParameter) as raised:
         TOOL.run(session, None, {"model": "other"})
     assert raised.value.remedy.rstrip(".").endswith(ending)
+
+
+def test_a_request_outside_of_the_phases_has_none() -> None:
+    found = repeated(3, phase=np.array([Phase.DECODE, Phase.NONE, Phase.PREFILL], np.uint8))
+    (phase,) = [column for column in requests_table(found).columns if column.name == "phase"]
+    assert cells(phase) == [Phase.DECODE.label, None, Phase.PREFILL.label]
+    assert "phase" not in {column.name for column in requests_table(repeated(3)).columns}
+
+
+def test_requests_alone_have_no_tables_of_batches_or_phases() -> None:
+    assert batch_tables(repeated(2)) == phases_table(repeated(2)) == {}
+    assert percentiles_table(repeated(0)).n_rows == 0
+
+
+def test_a_mean_has_no_interval_and_is_no_request() -> None:
+    found = percentiles_table(repeated(20))
+    for name in ("low_ps", "high_ps", "request", "start_ps"):
+        cell = dict(zip(percentile_names(found), values(found, name), strict=True))
+        assert np.isnan([cell["Average"], cell["Slowest 10%"]]).all()
+    assert [values(found, "start_ps")[1]] == [float(repeated(1).start_ps[0])]
+
+
+def percentile_names(found: Table) -> list[object]:
+    return next(cells(column) for column in found.columns if column.name == "percentile")
+
+
+def test_sizes_are_means_of_their_requests() -> None:
+    """Three requests of 4 examples, one of 2: the device works 60 and 20 ps for them."""
+    parts = np.zeros((4, len(Part)), np.int64)
+    parts[:, Part.DEVICE] = 100, 20, 50, 30
+    sized = repeated(4, size=np.array([4, 2, 4, 4]), part_ps=parts, latency_ps=np.array([300, 70, 200, 400]))
+    found = sizes_table(sized)["sizes"]
+    assert (values(found, "size"), values(found, "n"), values(found, "examples")) == ([2, 4], [1, 3], [2, 12])
+    assert values(found, "mean_ps") == [70, 300]
+    assert values(found, "device_ps") == [20, 60]
+    assert found.title == "Batch size"
+    assert sizes_table(host_inference(server()))["sizes"].title == "Batch size and padding"
+
+
+def test_passes_without_tokens_have_no_time_per_token() -> None:
+    phase = np.array([Phase.PREFILL, Phase.DECODE, Phase.DECODE], np.uint8)
+    parts = np.zeros((3, len(Part)), np.int64)
+    parts[:, Part.DEVICE] = 60, 30, 10
+    tokens = {"prefill_tokens": np.array([12, 0, 0]), "decode_tokens": np.zeros(3, np.int64)}
+    found = phases_table(repeated(3, phase=phase, part_ps=parts, **tokens))["phases"]
+    assert values(found, "tokens") == [12, 0]
+    per_token = values(found, "device_per_token_ps")
+    assert (per_token[0], np.isnan(per_token[1])) == (5, True)
+    assert values(found, "fraction") == [0.6, 0.4]
+
+
+def test_groups_count_requests() -> None:
+    found = host_inference(server())
+    by_model = group_table(MODELS, found, found.model, found.models)
+    (title,) = [column.title for column in by_model.columns if column.name == "n_requests"]
+    assert title == "Requests"

@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 from tb_tpuprof.analysis.dcn.messages import Messages
-from tb_tpuprof.analysis.dcn.summary import summary
+from tb_tpuprof.analysis.dcn.ops import Half, Rendezvous
+from tb_tpuprof.analysis.dcn.summary import Summary, summary
 from tb_tpuprof.analysis.dcn.transfers import dcn_host as transfers_of
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import get_tool
+from tb_tpuprof.tools.megascale_stats.sentences import verdict as verdict_of
 from tb_tpuprof.tools.megascale_stats.tables import hosts_table, slices_table
 from tb_tpuprof.tools.megascale_stats.view import TOOL
 from tb_tpuprof.tools.payload import Payload
@@ -345,6 +347,73 @@ def test_operations_without_a_program_are_counted_beside_the_others(tmp_path: Pa
     assert [notice.message for notice in page.diagnostics if notice.severity == "warning"] == [
         "Transfers by 4 operations are left out: the trace lacks the programs that name them."
     ]
+
+
+def test_operations_without_a_program_are_added_up_over_hosts(tmp_path: Path) -> None:
+    """4 on one host, 8 on another."""
+    hosts = {
+        "a": dcn_host(ALL, [ALONE]),
+        "b": dcn_host(ALL, [ALONE], has_program=False),
+        "c": dcn_host(ALL, [INTERLEAVED], has_program=False),
+    }
+    (warning,) = [notice for notice in shown(tmp_path, **hosts).diagnostics if notice.severity == "warning"]
+    assert warning.message.startswith("Transfers by 12 operations are left out: ")
+
+
+def test_one_of_the_first_hosts_that_transfers_suffices(tmp_path: Path) -> None:
+    runs = {"a": tpu_xspace(TpuJob()), "b": dcn_host(ALL, [ALONE]), "c": tpu_xspace(TpuJob())}
+    available = Session(str(write_run(tmp_path / "some", runs)), cache=False)
+    assert not TOOL.availability(available).reason
+    mixed = {"a": gpu_xspace(GpuJob()), "b": tpu_xspace(TpuJob())}
+    one_slice = TOOL.availability(Session(str(write_run(tmp_path / "none", mixed)), cache=False))
+    assert one_slice.short == "one slice"
+
+
+def test_shares_of_rendezvous_add_up_to_the_page_s(page: Payload) -> None:
+    """Each is of the time of all hosts' cores, which is unlike on the three hosts."""
+    shares = [float(str(share)) for share in table(page, "rendezvous")["stall_fraction"]]
+    assert len(shares) > 2
+    assert sum(shares) == pytest.approx(page.scalars["stall_fraction"].value)
+
+
+def test_a_transfer_of_unknown_size_needs_no_bandwidth() -> None:
+    assert "a core needs" in " ".join(verdict_of(summary_of(), {}).details)
+    details = verdict_of(summary_of(size_bytes=0), {}).details
+    assert not any("needs" in text or "slack" in text for text in details)
+
+
+@pytest.mark.parametrize(
+    ("stalls_us", "named"),
+    [
+        ((149, 100, 100), ""),
+        ((150, 100, 100), "a"),
+        ((100, 90, 160), "c"),
+        ((0, 0, 0), ""),
+        ((1, 0, 0), "a"),
+        ((500,), ""),
+    ],
+)
+def test_a_host_that_is_stalled_half_as_long_again_is_named(stalls_us: tuple[int, ...], named: str) -> None:
+    details = verdict_of(summary_of(stalls_us=stalls_us), {}).details
+    assert [text.partition("` is stalled longest")[0] for text in details if "stalled longest" in text] == (
+        [f"`{named}"] if named else []
+    )
+
+
+def summary_of(size_bytes: int = 1000, stalls_us: tuple[int, ...] = (100, 100, 100)) -> Summary:
+    """One transfer of all hosts, with two cores each, that stalls each core as long as given; by its
+    receive.
+    """
+    n = len(stalls_us)
+    by_half = np.zeros((n, len(Half)))
+    by_half[:, Half.RECV_DONE] = np.array(stalls_us) * 2 * US
+    one = Rendezvous("all-reduce.1", "ALL_REDUCE", size_bytes, 4, "send.1", "recv.1")
+    each = np.array([n], np.int64)
+    return Summary(
+        (one,), each, each, each, np.array([2]), np.array([50.0 * US]), np.array([90.0 * US]),
+        by_half.mean(axis=0, keepdims=True), tuple("abc"[:n]), np.full(n, 2), by_half,
+        np.full(n, 2000.0 * US), np.full(n, 1), np.full(n, 1000.0), np.zeros(n, np.int64),
+    )  # fmt: skip
 
 
 def test_transfers_of_unknown_size_are_counted(session: Session, page: Payload) -> None:

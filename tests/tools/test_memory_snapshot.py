@@ -22,6 +22,7 @@ from tb_tpuprof.tools.memory_snapshot.view import TOOL
 from tb_tpuprof.tools.payload import Payload
 from tests.golden_files import demo_runs
 from tests.ingest.heap_files import LOAD, MAIN, SAMPLES, STEP, Sample, pprof, torch_frames, torch_snapshot
+from tests.ingest.xspaces import small_xspace
 from tests.payload_columns import cells
 from tests.test_contract import check_reasons
 
@@ -133,6 +134,13 @@ def test_nothing_attributed_and_nothing_in_use(tmp_path: Path) -> None:
     assert empty.verdict is not None
     assert empty.verdict.text == "No memory was in use when the snapshot was saved."
     assert rows(empty, "places") == rows(empty, "functions") == rows(empty, "stacks") == []
+
+
+def test_only_snapshots_are_shown(tmp_path: Path) -> None:
+    """A trace among them has no heap."""
+    (tmp_path / "h.xplane.pb").write_bytes(small_xspace())
+    with pytest.raises(ToolUnavailable, match="snapshot"):
+        TOOL.run(Session(str(tmp_path), cache=False), ["h"], {})
 
 
 def test_growth_since_another_snapshot(jax: Path) -> None:

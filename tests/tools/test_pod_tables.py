@@ -24,6 +24,7 @@ from tb_tpuprof.tools.pod_viewer.tables import (
     stragglers_table,
     total_title,
 )
+from tb_tpuprof.tools.pod_viewer.view import TOOL, _scalars
 from tests.analysis.test_pod_numbers import collective
 from tests.payload_columns import cells
 from tests.tools.test_pod_sentences import MS, pod_of, straggler
@@ -163,3 +164,37 @@ def test_a_group_of_unknown_size_has_no_number_of_ranks() -> None:
         ProcessGroup("d", size=1),
     ]
     assert str(column(process_groups_table(groups), "n_ranks")) == "[8.0, nan, nan, 1.0]"
+
+
+@pytest.mark.parametrize("step", [-1, 0, 2])
+def test_numbers_are_those_of_the_step(step: int) -> None:
+    """Nothing runs on the hosts for 3, 6 and 30 of their steps' 30, 60 and 90 ms."""
+    pod = replace(
+        unlike("GPU"),
+        all_idle_ps=np.array([3.0, 6.0, 30.0]) * MS,
+        host_step_ps=np.array([30.0, 60.0, 90.0]) * MS,
+    )
+    shown = _scalars(pod, step)
+    total = (COMPUTE_MS + INPUT_MS)[:, slice(None) if step < 0 else slice(step, step + 1)] * MS
+    assert shown["step_ps"].value == pytest.approx(total.mean())
+    assert shown["all_idle_fraction"].value == pytest.approx({-1: 39 / 180, 0: 3 / 30, 2: 30 / 90}[step])
+    base = "mean of all steps" if step < 0 else f"step {7 + step}"
+    assert shown["job_step_ps"].note == f"{base}, slowest GPU"
+    assert shown["n_cores"].note == "ran something in these steps"
+
+
+def test_numbers_of_a_capture_without_steps() -> None:
+    shown = _scalars(replace(whole(), kind="GPU"), -1)
+    assert (shown["n_steps"].value, shown["n_steps"].note) == (0, "none are marked")
+    assert shown["job_step_ps"].note == "from the first operation to the last of any GPU"
+    assert shown["n_cores"].note == "ran something in the capture"
+    assert "step_ps" not in shown
+    alone = pod_of([{Part.COMPUTE: 5}], steps=(WHOLE,))
+    assert _scalars(alone, -1)["job_step_ps"].note == "from the first operation to the last"
+    two = pod_of([{Part.COMPUTE: 5}] * 2, steps=(WHOLE,))
+    assert _scalars(two, -1)["job_step_ps"].note == "from the first operation to the last of any core"
+
+
+def test_one_core_and_no_steps_are_no_tiles() -> None:
+    least = {tile.name: tile.least for tile in TOOL.tiles or () if tile.least}
+    assert least == {"n_cores": 2, "n_steps": 1}

@@ -35,7 +35,7 @@ def advised(
     names = ("uses_tf_data", "is_amd", "has_python")
     facts = SimpleNamespace(
         software=SimpleNamespace(framework=framework, **{name: software.get(name, False) for name in names}),
-        steps=steps_of(*[100 * MS] * n_steps),
+        steps=replace(steps_of(*[100 * MS] * n_steps), is_ahead=software.get("is_ahead", False)),
         common=SimpleNamespace(is_disjoint=software.get("is_disjoint", False)),
         kind=kind,
     )
@@ -127,6 +127,7 @@ def test_advice_on_waits_cites_the_longest_two_of_more_than_a_hundredth() -> Non
 
 def test_advice_on_idle_time_depends_on_device_and_tracer() -> None:
     assert len(advised("other", JAX, kind="TPU")) == 1
+    assert advised("other", JAX, is_ahead=True) == advised("other", JAX)[1:]
     traced = advised("other", JAX, kind="TPU", has_python=True)
     assert traced == (
         "Python calls are traced: check in the trace viewer which run while nothing else does.",

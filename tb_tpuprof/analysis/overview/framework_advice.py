@@ -160,7 +160,7 @@ def _idle(framework: str, facts: RunFacts, calls: tuple[Call, ...]) -> tuple[str
             "Keep Python out of the loop: run several steps per call (`steps_per_execution` in Keras, or a "
             "loop inside `tf.function`)."
         )
-    if framework == JAX and facts.kind == "CPU" and not advice:
+    if framework == JAX and facts.kind == "CPU" and not advice and not facts.steps.is_ahead:
         advice.append(
             "JAX dispatches asynchronously: fetch values (`float(loss)`, `block_until_ready`) only every "
             "n-th step."

@@ -129,7 +129,16 @@ def _param_line(param: Param) -> str:
         if param.default is None
         else f"default `{json.dumps(param.default)}`"
     )
-    return f"- `{param.name}` ({', '.join(filter(None, (kind, default)))}): {param.help}"
+    return f"- `{param.name}` ({', '.join(filter(None, (kind, _bounds(param), default)))}): {param.help}"
+
+
+def _bounds(param: Param) -> str:
+    """`1 to 8000`, `at least 1`, or empty for any number from 0 up."""
+    if param.kind not in ("int", "float"):
+        return ""
+    if param.maximum >= 2**53:
+        return f"at least {param.minimum:g}" if param.minimum else ""
+    return f"{param.minimum:g} to {param.maximum:.15g}"
 
 
 def _scalar_line(spec: ScalarSpec) -> str:

@@ -17,7 +17,11 @@ PARTS = ("analysis", "tools", "serve")
 _COMPILED = f"{PACKAGE}/native/compiled/"  # other sources do not change the compiled modules
 GOLDENS = ("tests/test_golden.py", "tests/test_device_goldens.py", "tests/test_wide_goldens.py")
 # Read what all modules of tools declare at import.
-_OF_ALL_TOOLS = ("tests/tools/test_questions.py", "tests/tools/test_declarations.py")
+_OF_ALL_TOOLS = (
+    "tests/tools/test_questions.py",
+    "tests/tools/test_declarations.py",
+    "tests/test_generated.py",
+)
 _NOT_USED = (
     "tests/browser/", "tests/conformance/", "tests/integration/", "tests/mutate/",
     "tests/test_packaging.py", "tests/exam/test_small.py", "tests/truth/test_input.py", "tests/truth/test_jax_cpu.py",

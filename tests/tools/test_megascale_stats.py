@@ -18,7 +18,7 @@ from tb_tpuprof.session import Session
 from tb_tpuprof.tools import get_tool
 from tb_tpuprof.tools.megascale_stats.sentences import verdict as verdict_of
 from tb_tpuprof.tools.megascale_stats.tables import hosts_table, slices_table
-from tb_tpuprof.tools.megascale_stats.view import TOOL
+from tb_tpuprof.tools.megascale_stats.view import TOOL, _scalars
 from tb_tpuprof.tools.payload import Payload
 from tests.payload_columns import table
 from tests.synthetic import GpuJob, TpuJob, gpu_xspace, tpu_xspace, write_run
@@ -380,6 +380,9 @@ def test_a_transfer_of_unknown_size_needs_no_bandwidth() -> None:
     assert "a core needs" in " ".join(verdict_of(summary_of(), {}).details)
     details = verdict_of(summary_of(size_bytes=0), {}).details
     assert not any("needs" in text or "slack" in text for text in details)
+    sent = [_scalars(summary_of(size_bytes=size))["network_bytes"] for size in (1000, 0)]
+    assert [number.value for number in sent] == [3000 / 6, None]
+    assert sent[1].note == "1 rendezvous is of unknown size"
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from pathlib import Path
 from tests.mutate.baseline import Baseline
 from tests.mutate.belonging import PACKAGE, Belonging
 from tests.mutate.equivalent import EQUIVALENT as LISTED
-from tests.mutate.mutants import Mutant, mutants, mutated
+from tests.mutate.mutants import Mutant, has_mutants, mutants, mutated
 from tests.mutate.report import EQUIVALENT, ERROR, KILLED, UNTESTED, Result, share_killed, survivors, table
 from tests.mutate.running import Job, Workers, workers
 
@@ -42,7 +42,7 @@ def drawn(tree: Belonging, modules: Sequence[str], count: int, each: int, seed: 
 
     The sample of a module does not depend on the other modules.
     """
-    order = [name for name in modules if mutants((tree.root / name).read_text("utf-8"))]
+    order = [name for name in modules if has_mutants((tree.root / name).read_text("utf-8"))]
     random.Random(seed).shuffle(order)
     modules_used = order if not count else order[: math.ceil(count / each)]
     drawn_mutants: list[Chosen] = []

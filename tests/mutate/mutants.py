@@ -97,6 +97,11 @@ def mutants(source: str) -> list[Mutant]:
     return result
 
 
+def has_mutants(source: str) -> bool:
+    """Whether a module has any, without describing them."""
+    return next(_changes(ast.parse(source)), None) is not None
+
+
 def mutated(source: str, number: int) -> str:
     """The source of one mutant."""
     tree = ast.parse(source)

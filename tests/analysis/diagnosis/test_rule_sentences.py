@@ -419,15 +419,6 @@ def test_unrecorded_time_has_the_sentence_of_its_kind_of_host() -> None:
         assert (one.fix == option, one.evidence) == (not has_python, ())
 
 
-def test_time_that_was_not_recorded_is_not_waiting_for_data_if_the_work_was_called_before() -> None:
-    for is_ahead, start in (
-        (False, "Python ran, or the thread waited, perhaps for data: "),
-        (True, "Not waiting for data: each step's work was called before the previous step's work ended. "),
-    ):
-        given = evidence(part(Cause.UNRECORDED, 20, 40, 60), has_python=False, is_ahead=is_ahead)
-        assert only("not_recorded", given).reason.startswith(start)
-
-
 def test_a_gap_is_named_if_its_mean_is_more_than_half_of_the_time() -> None:
     for times_us, named in (((10, 10, 40), False), ((10, 10, 41), True)):
         given = evidence(part(Cause.UNRECORDED, 20, 40, 60), gaps=(gap(*times_us), gap(39, 39, 39)))

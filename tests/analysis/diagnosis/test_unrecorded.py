@@ -9,8 +9,9 @@ from tb_tpuprof.analysis.diagnosis.parts import parts
 from tb_tpuprof.analysis.diagnosis.records import DEVICE_WORK, Gap
 from tb_tpuprof.analysis.diagnosis.unrecorded import gaps
 from tb_tpuprof.trace.trace import Trace
-from tests.analysis.diagnosis.drawn import columns, rows, trace_of, us
+from tests.analysis.diagnosis.drawn import columns, evidence, part, rows, trace_of, us
 from tests.analysis.diagnosis.random_traces import traces
+from tests.analysis.diagnosis.rule_findings import only
 from tests.builders import PS
 
 
@@ -115,3 +116,12 @@ def test_gaps_of_any_trace_are_no_longer_than_what_is_unrecorded(trace: Trace) -
         )
         assert sum(times) <= sum(int(time[number]) for time in unrecorded) + callbacks
     assert all(gap.first_ps < gap.last_ps for gap in gaps(trace))
+
+
+def test_time_that_was_not_recorded_is_not_waiting_for_data_if_the_work_was_called_before() -> None:
+    for is_ahead, start in (
+        (False, "Python ran, or the thread waited, perhaps for data: "),
+        (True, "Not waiting for data: each step's work was called before the previous step's work ended. "),
+    ):
+        given = evidence(part(Cause.UNRECORDED, 20, 40, 60), has_python=False, is_ahead=is_ahead)
+        assert only("not_recorded", given).reason.startswith(start)

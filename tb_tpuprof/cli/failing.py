@@ -37,7 +37,7 @@ def exit_code_of(name: str, command: Callable[[], int]) -> int:
 def _mortal() -> Iterator[None]:
     """Context manager: Ctrl-C ends the process at once and without words, unless it is ignored."""
     before = signal.getsignal(signal.SIGINT)
-    if before is not signal.default_int_handler:
+    if before in (signal.SIG_IGN, None):  # None: set by a library, not by Python
         yield
         return
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -4,8 +4,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tb_tpuprof.analysis.device.hardware import Hardware
+from tb_tpuprof.analysis.events.frameworks import Software
 from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.session import Session
+from tb_tpuprof.tools.kernel_stats import view as page_view
 from tb_tpuprof.tools.kernel_stats.view import TOOL
 from tests.builders import PS, DrawnEvent, DrawnPlane, Stats, build, drawing
 from tests.payload_columns import cells, table
@@ -95,6 +98,42 @@ def test_pies_have_ten_slices_and_the_rest() -> None:
     ]
     assert (pie.n_rows, pie.note) == (11, "3 more in Other")
     assert cells(pie.columns[1])[-1] == (1 + 2 + 3) * PS
+
+
+@pytest.mark.parametrize(
+    ("hardware", "software", "title"),
+    [
+        (Hardware("GPU", "Nvidia H200", 1), Software(), "On tensor cores"),
+        (Hardware("GPU", "AMD GPU", 1), Software(), "On matrix cores"),
+        (Hardware("GPU", "GPU", 1, model="MI300X"), Software(), "On matrix cores"),
+        (Hardware("GPU", "GPU", 1, model="H100 MI"), Software(), "On tensor cores"),
+        (Hardware("GPU", "GPU", 1), Software(is_amd=True), "On matrix cores"),
+    ],
+)
+def test_units_are_called_as_by_their_vendor(
+    hardware: Hardware, software: Software, title: str, two_hosts: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of three hosts suffices."""
+    other = Hardware("GPU", "GPU", 1)
+    units = page_view._matrix_units([other, hardware, other], [Software(), software, Software()])
+    assert f"On {units}" == title
+    monkeypatch.setattr(page_view, "_matrix_units", lambda devices, programs: units)
+    columns = TOOL.run(two_hosts, None, {}).tables["by_op"].columns
+    assert title in [column.title for column in columns]
+
+
+@pytest.mark.parametrize("n_rows", [2, 3, 4])
+def test_long_tables_say_what_they_leave_out(
+    n_rows: int, two_hosts: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There are three libraries."""
+    monkeypatch.setattr(page_view, "N_ROWS", n_rows)
+    tables = TOOL.run(two_hosts, None, {}).tables
+    n_kernels = len({kernel.name for kernel in KERNELS})
+    assert tables["by_library"].note == ("the first 2 of 3" if n_rows == 2 else "")
+    assert tables["by_library"].n_rows == min(n_rows, 3)
+    assert tables["by_kernel"].note == f"the first {n_rows} of {n_kernels}"
+    assert tables["kernels"].n_rows == n_rows
 
 
 def test_verdict_names_the_first_kernel_and_leads_to_its_longest_launch(two_hosts: Session) -> None:

@@ -15,10 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from tb_tpuprof.analysis.events.memo import once
-from tb_tpuprof.analysis.events.stat_rows import marked
 from tb_tpuprof.native import joined
 from tb_tpuprof.trace.trace import Trace
 
@@ -97,14 +95,15 @@ def software(trace: Trace) -> Software:
 
 def _names(trace: Trace) -> bytes:
     """All distinct names, one per line."""
-    ids: list[npt.NDArray[np.int64]] = [trace.metadata["name"].astype(np.int64)]
+    strings = trace.strings
+    is_used = np.zeros(len(strings) + 1, np.bool_)  # the last one for -1, no string
+    is_used[trace.metadata["name"]] = True
     for stats in (trace.event_stats, trace.metadata_stats):
-        ids += [stats.texts(key).value.astype(np.int64) for key in _STATS]
-    string_ids = np.concatenate(ids)
-    used = marked(string_ids[string_ids >= 0], len(trace.strings))
+        for key in _STATS:
+            is_used[stats.texts(key).value] = True
+    used = np.flatnonzero(is_used[:-1])
     if not len(used):
         return b""
-    strings = trace.strings
     blob, bounds = joined(strings.blob, strings.offsets[used], strings.sizes[used])
     ends = np.asarray(bounds)[: len(used) + 1]
     return b"\n" + bytes(np.insert(np.frombuffer(blob.tobytes(), np.uint8), ends[1:-1], 10).tobytes()) + b"\n"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.device.hardware import hardware
 from tb_tpuprof.analysis.events.memo import compute_ahead, once
 from tb_tpuprof.analysis.memory.events import memory_events
 from tb_tpuprof.analysis.memory.floor import Floor, floor_of
@@ -46,7 +47,7 @@ class HostMemory:
 
 def host_memory(trace: Trace) -> HostMemory:
     """The summary of a host's memories; `memory_events` has all their events."""
-    compute_ahead(trace, _step_independent, step_marks)
+    compute_ahead(trace, _step_independent, step_marks, hardware)  # every page names the hardware
     events, marks = memory_events(trace), step_marks(trace)
     shapes = []
     for peak, rows, excess in _step_independent(trace):

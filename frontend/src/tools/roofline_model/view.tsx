@@ -321,7 +321,7 @@ export function RooflineView({
     <>
       <Tiles tiles={readTiles(payload)} />
       <div class={op ? 'op-page has-card' : 'op-page'}>
-        <div>
+        <div class="tool-page">
           <Section
             title="Roofline"
             tip="FLOP rate and intensity of operations, and the limits that compute and each memory set"

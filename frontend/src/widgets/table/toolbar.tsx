@@ -104,27 +104,29 @@ export function Toolbar(props: ToolbarProps): VNode {
           {constants.join(' · ')}
         </span>
       )}
-      <button type="button" class="button small" aria-pressed={hasFilters} onClick={onFilters}>
-        Filters{nFilters ? ` (${nFilters})` : ''}
-      </button>
-      <PopupButton
-        small
-        label={
-          columns.length < data.columns.length
-            ? `Columns (${columns.length} of ${data.columns.length})`
-            : 'Columns'
-        }
-      >
-        <ColumnList {...{ data, columns, view, onView }} />
-      </PopupButton>
-      <button
-        type="button"
-        class="button small"
-        data-tip="The visible rows with exact values, including columns that have no room"
-        onClick={save}
-      >
-        CSV
-      </button>
+      <div class="buttons">
+        <button type="button" class="button small" aria-pressed={hasFilters} onClick={onFilters}>
+          Filters{nFilters ? ` (${nFilters})` : ''}
+        </button>
+        <PopupButton
+          small
+          label={
+            columns.length < data.columns.length
+              ? `Columns (${columns.length} of ${data.columns.length})`
+              : 'Columns'
+          }
+        >
+          <ColumnList {...{ data, columns, view, onView }} />
+        </PopupButton>
+        <button
+          type="button"
+          class="button small"
+          data-tip="The visible rows with exact values, including columns that have no room"
+          onClick={save}
+        >
+          CSV
+        </button>
+      </div>
     </div>
   );
 }

@@ -11,8 +11,9 @@ const SAMPLE_ROWS = 200;
 /** Measuring takes longer than counting characters: of the sample the longest texts are measured. */
 const MEASURED = 3;
 const MIN_PX = 48;
-/** Texts are not shortened below this, or below half of it where a table must not scroll sideways. */
+/** Texts are not shortened below this, or where a table must not scroll sideways, below a word. */
 const LEGIBLE_TEXT_PX = 120;
+const WORD_PX = 80;
 /** Names, in the fixed-width font or in the first column of texts, say what a row is. */
 const LEGIBLE_NAME_PX = 230;
 /** Titles take two lines before texts become shorter than this. */
@@ -228,7 +229,7 @@ export function fitWidths(
     .filter((_, i) => isText[i])
     .map(({ wide: full, narrow }) => ({
       wide: full,
-      narrow: mayShrink ? Math.min(narrow, Math.max(MIN_PX, LEGIBLE_TEXT_PX / 2)) : narrow,
+      narrow: mayShrink ? Math.min(narrow, WORD_PX) : narrow,
     }));
   const easy = sumOf(texts.map(({ wide: full, narrow }) => Math.max(narrow, Math.min(full, EASY_TEXT_PX))));
   const others = (kind: keyof ColumnWidth): number =>

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import signal
 import sys
+import time
+from _thread import get_ident, start_new_thread
 from collections.abc import Callable
-from threading import Timer, get_ident
 from types import FrameType
 
 IMPORT_RETRY_S = 0.02
+_postponed: list[int] = []  # the signal that waits for the end of an import, at most one
 
 
 def main() -> int:
@@ -41,31 +43,41 @@ def _ended(name: str, run: Callable[[], int]) -> int:
     try:
         return run()
     except KeyboardInterrupt:
+        _end_at_once()
         sys.stderr.write(f"\n{name}: cancelled.\n")
         return 130
     finally:
-        if signal.getsignal(signal.SIGINT) is _interrupt:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)  # from here on, only the interpreter has to end
+        _end_at_once()
+
+
+def _end_at_once() -> None:
+    """From here on, only the interpreter has to end: Ctrl-C no longer raises KeyboardInterrupt."""
+    if signal.getsignal(signal.SIGINT) is _interrupt:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _interrupt(signal_number: int, frame: FrameType | None) -> None:
     """Raise KeyboardInterrupt, during an import once that has ended: the import system ignores exceptions in
     its callbacks, and up to Python 3.11 one in `__set_name__` becomes a RuntimeError.
     """
-    if _is_importing(frame):
-        retry = Timer(IMPORT_RETRY_S, _signal, [get_ident(), signal_number])
-        retry.daemon = True
-        retry.start()
-    else:
+    if not _is_importing(frame):
+        _postponed.clear()
         raise KeyboardInterrupt
+    if not _postponed:
+        _postponed.append(signal_number)
+        start_new_thread(_repeat, (get_ident(),))  # not a Thread: the import may hold its locks
 
 
-def _signal(thread_id: int, signal_number: int) -> None:
-    """A signal sent to the thread itself also ends its system call."""
-    if hasattr(signal, "pthread_kill"):
-        signal.pthread_kill(thread_id, signal_number)
-    else:
-        signal.raise_signal(signal_number)  # Windows
+def _repeat(thread_id: int) -> None:
+    """Send a thread the postponed signal again, unless another one arrived meanwhile."""
+    time.sleep(IMPORT_RETRY_S)
+    arrived = list(_postponed)
+    _postponed.clear()
+    for signal_number in arrived:
+        if hasattr(signal, "pthread_kill"):
+            signal.pthread_kill(thread_id, signal_number)  # also ends a system call of the thread
+        else:
+            signal.raise_signal(signal_number)  # Windows
 
 
 def _is_importing(frame: FrameType | None) -> bool:

@@ -43,17 +43,12 @@ def _ended(name: str, run: Callable[[], int]) -> int:
     try:
         return run()
     except KeyboardInterrupt:
-        _end_at_once()
-        sys.stderr.write(f"\n{name}: cancelled.\n")
-        return 130
+        pass
     finally:
-        _end_at_once()
-
-
-def _end_at_once() -> None:
-    """From here on, only the interpreter has to end: Ctrl-C no longer raises KeyboardInterrupt."""
-    if signal.getsignal(signal.SIGINT) is _interrupt:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        if signal.getsignal(signal.SIGINT) is _interrupt:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # from here on, only the interpreter has to end
+    sys.stderr.write(f"\n{name}: cancelled.\n")
+    return 130
 
 
 def _interrupt(signal_number: int, frame: FrameType | None) -> None:

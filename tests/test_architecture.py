@@ -5,6 +5,7 @@ machine stands in the tree.
 from __future__ import annotations
 
 import ast
+import gc
 import re
 import subprocess
 import tempfile
@@ -95,6 +96,16 @@ DEBTS: dict[tuple[str, str], str] = {}
 PYTHON_LINES, TYPESCRIPT_LINES, FUNCTION_LINES, PARAMETERS = 600, 500, 100, 7
 
 
+@pytest.fixture(scope="module", autouse=True)
+def without_garbage_collection() -> Iterator[None]:
+    """It would go through millions of syntax nodes again and again, and free none."""
+    gc.disable()
+    yield
+    gc.enable()
+    modules.cache_clear()
+    imports.cache_clear()
+
+
 def tracked(*patterns: str) -> list[Path]:
     """Files of the checkout that match, whether committed yet or not; without what git ignores."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *patterns]
@@ -118,16 +129,19 @@ def part_of(module: str) -> str:
     return re.split(r"[/.]", module)[0] or "__init__"
 
 
-def imports(tree: ast.Module) -> Iterator[str]:
+@cache
+def imports(tree: ast.Module) -> tuple[str, ...]:
     """Dotted names that a module imports, wherever in it; relative imports are not used here and count as
     errors.
     """
+    names: list[str] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"relative import in line {node.lineno}"
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+    return tuple(names)
 
 
 def forbidden(path: str, name: str) -> str | None:

@@ -83,6 +83,7 @@ def tools() -> list[object]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tool", tools())
 def test_a_second_look_at_many_hosts_reads_at_most_one_trace(
     tool: Tool, runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -117,6 +118,7 @@ def test_a_second_look_at_many_hosts_reads_at_most_one_trace(
 DRAWN = {"overview_page": 1 + 4, "memory_profile": 1, "tf_data_bottleneck_analysis": 1, "hlo_stats": 1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("executor", ["threads", "processes"])
 @pytest.mark.parametrize("tool", tools())
 def test_the_first_look_at_many_hosts_reads_each_trace_once(

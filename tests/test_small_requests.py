@@ -52,6 +52,7 @@ def server() -> Iterator[ThreadingHTTPServer]:
         thread.join()
 
 
+@pytest.mark.slow
 def test_requests_that_wait_for_a_slow_answer_count_from_when_they_were_due(
     server: ThreadingHTTPServer,
 ) -> None:

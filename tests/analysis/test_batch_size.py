@@ -289,6 +289,7 @@ def test_two_sizes_of_a_prediction_loop_are_told() -> None:
     assert "4, 16" in found.how
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not CORPUS, reason="TPUPROF_CORPUS is not set")
 def test_recorded_pytorch_runs_read_plainly() -> None:
     """Image models: the first dimension of each convolution in the file."""

@@ -150,6 +150,7 @@ def test_small_floats(code: int, bits: int, value: float) -> None:
     assert small_float(bits, code) == value
 
 
+@pytest.mark.slow
 def test_hostile_modules_are_written_all_the_same() -> None:
     shape = array(2)
     bodies = [

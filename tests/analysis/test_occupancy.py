@@ -226,6 +226,7 @@ TRACES = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "capability"), TRACES)
 def test_beside_what_pytorch_computed(name: str, capability: tuple[int, int]) -> None:
     """Kineto calls NVIDIA's `cuda_occupancy.h` and counts no more blocks than the grid has for each

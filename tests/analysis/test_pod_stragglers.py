@@ -160,6 +160,7 @@ def cost_us(pod: Pod, since: int) -> float:
     return float((slow - equal).mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("with_hlo", "n_groups"), [(True, 2), (False, 1), (False, 2), (False, 8)])
 def test_a_host_slow_by_a_tenth_is_found_with_its_cost_with_and_without_replica_groups(
     with_hlo: bool, n_groups: int

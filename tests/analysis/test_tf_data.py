@@ -3,6 +3,7 @@ from __future__ import annotations
 import time
 
 import numpy as np
+import pytest
 
 from tb_tpuprof.analysis.tf_data.forest import forest, stage_name
 from tb_tpuprof.analysis.tf_data.pipeline import call, pipelines
@@ -250,6 +251,7 @@ def many(n_pipelines: int, n_calls: int, depth: int) -> Trace:
     )
 
 
+@pytest.mark.slow
 def test_a_million_events_in_two_hundred_pipelines_take_two_seconds() -> None:
     trace = many(200, 1000, 5)
     begin = time.process_time()

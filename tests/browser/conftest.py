@@ -47,7 +47,7 @@ STAND_IN = """<!doctype html><title>TensorBoard</title>
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The first walk of each file is one of every `make test`; the others are slow."""
+    """The first walk of each file is one of every `make test` unless it is marked; the others are slow."""
     walked: set[Path] = set()
     for item in items:
         if Path(__file__).parent in item.path.parents:

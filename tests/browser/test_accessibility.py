@@ -60,6 +60,7 @@ def _switch(page: Page, theme: str) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", RUNS)
 def test_no_page_has_a_violation(page: Page, server: Server, run: str) -> None:
     if not AXE.is_file():

@@ -97,6 +97,7 @@ def start(page: Page, *targets: Target, **options: int) -> None:
     dialog(page).get_by_label("Targets").press("Enter")
 
 
+@pytest.mark.slow
 @pytest.mark.tensorboard
 def test_from_the_empty_page_to_the_overview_of_the_new_run(page: Page, server: Server) -> None:
     page.goto(link(server.url))

@@ -23,6 +23,7 @@ READING = {
 TITLES = {tool.name: tool.title for tool in all_tools()}
 
 
+@pytest.mark.slow
 def test_while_the_answer_is_awaited_the_page_says_how_far_reading_is(page: Page, server: Server) -> None:
     held: list[Route] = []
     page.route("**/data/overview_page?*", lambda route: held.append(route))

@@ -245,6 +245,7 @@ def test_a_reply_that_still_arrives_at_the_deadline_is_kept() -> None:
     assert took_s > 0.6
 
 
+@pytest.mark.slow
 def test_silence_in_the_middle_of_a_reply_ends_it() -> None:
     result, took_s = slow_reply([0.1, 0.1, 2.0, 0.0])
     assert isinstance(result, CallFailed)

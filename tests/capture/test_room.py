@@ -231,6 +231,7 @@ def test_replies_that_share_a_slow_network_may_stay(
             assert slow.is_too_slow(MIB) is must_go
 
 
+@pytest.mark.slow
 def test_a_target_that_trickles_does_not_block_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -253,6 +254,7 @@ def test_a_target_that_trickles_does_not_block_the_others(
     assert 2 < time.monotonic() - began < 30
 
 
+@pytest.mark.slow
 def test_a_target_that_trickles_alone_is_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = small_xspace() * (120_000 // len(small_xspace()))
     monkeypatch.setattr("tb_tpuprof.capture.room.memory_budget", lambda: len(content) + 100)

@@ -133,6 +133,7 @@ def test_unfinished_files_of_killed_captures_are_removed_after_a_day(tmp_path: P
     assert [run.name for run in find_runs(str(tmp_path))] == ["run"]
 
 
+@pytest.mark.slow
 def test_a_capture_that_is_killed_while_it_writes_leaves_no_run(tmp_path: Path) -> None:
     """SIGKILL after each of several pieces: no partial run is ever listed."""
     code = (

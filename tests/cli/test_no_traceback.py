@@ -216,6 +216,7 @@ def started_writing(run: Path, cache: Path) -> subprocess.Popen[str]:
     return process
 
 
+@pytest.mark.slow
 @needs_compiled
 @pytest.mark.parametrize("delay_s", [0.0, 1.0, 2.5])
 def test_ctrl_c_abandons_a_slow_write(
@@ -269,6 +270,7 @@ def test_a_full_output_is_one_line(command: list[str], run: Path, tmp_path: Path
     assert errors == "tpuprof: cannot write the output: No space left on device.\n"
 
 
+@pytest.mark.slow
 def test_ctrl_c_at_any_time_ends_quietly(run: Path, tmp_path: Path) -> None:
     """During imports, decoding and printing."""
     for delay_s in (0.05, 0.12, 0.2, 0.3, 0.45, 0.7):

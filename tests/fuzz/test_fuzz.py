@@ -37,6 +37,7 @@ def test_equal_numbers_give_equal_mutants_and_unlike_ones_differ() -> None:
     assert mutated(b"", random.Random(1)) == b""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "text"),
     [

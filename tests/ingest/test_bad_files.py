@@ -58,6 +58,7 @@ def test_a_file_that_is_no_profile_says_so(tmp_path: Path, name: str, data: byte
     assert caught.value.remedy
 
 
+@pytest.mark.slow
 def test_both_decoders_take_as_many_planes() -> None:
     most = b"\x0a\x00" * MAX_PLANES
     for decode in (plain, native) if IS_COMPILED else (plain,):
@@ -119,6 +120,7 @@ def test_a_damaged_line_costs_its_own_events_only() -> None:
     assert trace.plane_names == ["/host:CPU", "/bad"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not IS_COMPILED, reason="fuzzing is aimed at the native decoder")
 def test_mutations_never_crash_hang_or_eat_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(20261120)

@@ -224,6 +224,7 @@ def message_of(function: Callable[[], Any]) -> str:
     return ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_damaged_files_end_in_an_error_or_a_trace(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)

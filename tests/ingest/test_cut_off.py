@@ -91,6 +91,7 @@ def test_a_cut_gzip_file_with_a_damaged_header_is_refused(tmp_path: Path, flags:
         opened(tmp_path, bytes(packed[: len(packed) // 2]), "h.xplane.pb.gz")
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(xspaces(), st.data())
 def test_the_intact_part_of_any_xspace_parses(data: bytes, draw: st.DataObject) -> None:

@@ -33,6 +33,7 @@ def traces() -> list[object]:
     return [*demo, *(pytest.param(path, marks=pytest.mark.slow) for path in sorted(corpus))]
 
 
+@pytest.mark.slow
 @settings(
     max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
@@ -55,6 +56,7 @@ def test_decoders_agree_on_real_traces(path: Path) -> None:
     assert content(native(data)) == expected
 
 
+@pytest.mark.slow
 @settings(
     max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
@@ -72,6 +74,7 @@ def test_several_threads_read_what_one_reads(data: bytes) -> None:
             assert content(native(data)) == expected
 
 
+@pytest.mark.slow
 @settings(
     max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )

@@ -178,6 +178,7 @@ def test_operands_of_another_computation_are_left_out() -> None:
     assert found.info.damage == ("1 operands of another computation",)
 
 
+@pytest.mark.slow
 def test_a_million_shapes_within_each_other() -> None:
     data = b""
     lengths = []

@@ -170,6 +170,7 @@ def test_a_kept_result_counts_until_file_code_or_settings_change(
     assert not result_cache.load(file_state(path), (summary,))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "damage",
     [

@@ -122,6 +122,7 @@ def records() -> st.SearchStrategy[list[bytes]]:
     return st.lists(st.one_of(nested.map(b"".join), st.binary(max_size=20)), min_size=1, max_size=5)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(records(), st.sampled_from(CODECS), st.booleans(), st.booleans())
 def test_written_records_are_read_again(
@@ -370,6 +371,7 @@ def mutants(data: bytes, n: int, seed: int) -> Sequence[bytes]:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("transposed", [False, True])
 def test_hostile_data_of_chunks_are_refused_or_read(transposed: bool) -> None:
     """With correct hashes, so that everything behind them is reached."""

@@ -163,6 +163,7 @@ def test_a_large_file_is_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert not was_packed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", [b"[", b"\x0a"])
 def test_what_is_packed_to_fill_the_memory_is_refused_early(tmp_path: Path, start: bytes) -> None:
     path = tmp_path / "h.trace.json.gz"

@@ -46,6 +46,7 @@ def check(streams: Sequence[bytes], path: Path) -> None:
         assert got[name] == value, name
 
 
+@pytest.mark.slow
 @settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
@@ -55,6 +56,7 @@ def test_random_pieces_are_read_as_one_space(streams: list[bytes], codec: int, t
         check(streams, written(streams, folder, codec, transposed))
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(pieces(), st.booleans())
 def test_without_compiled_loops(streams: list[bytes], transposed: bool) -> None:
@@ -77,6 +79,7 @@ def test_a_capture_of_jax() -> None:
     check(records_of(SMALL), SMALL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["long", "small"])
 def test_captures_of_the_corpus(name: str) -> None:
     corpus = Path(os.environ.get("TPUPROF_CORPUS", "") or "/nowhere")

@@ -96,6 +96,7 @@ def test_every_change_is_another_module_that_can_be_compiled() -> None:
         compile(text, "changed", "exec")
 
 
+@pytest.mark.slow
 def test_changes_of_real_modules_can_be_compiled() -> None:
     chosen = drawn(TREE, TREE.modules, 200, 2, 0)
     assert len(chosen) == 200
@@ -150,6 +151,7 @@ def test_files_of_tests_are_chosen_by_their_beginning() -> None:
         chosen_tests(TREE, ["ingest/test_heap_f", "nowhere"])
 
 
+@pytest.mark.slow
 def test_tests_belong_by_import_and_by_name() -> None:
     own_tests = TREE.own("tb_tpuprof/analysis/pod/join.py")
     assert "tests/plain/test_pod_join.py" in own_tests  # imports it
@@ -240,6 +242,7 @@ def toy(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="changes are tried in forks")
 def test_a_run_tells_what_is_noticed_from_what_is_not(toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.mutate.__main__._START_S", 6.0)

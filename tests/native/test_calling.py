@@ -17,6 +17,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=200)
 @given(lines(), st.data())
 def test_calling(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.DataObject) -> None:

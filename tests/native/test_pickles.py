@@ -85,6 +85,7 @@ def compare(data: bytes, most: int = 10**6) -> str:
     return str(found[0])
 
 
+@pytest.mark.slow
 @settings(max_examples=500, deadline=None)
 @given(st.lists(OPCODES, max_size=40), st.integers(0, 60))
 def test_any_opcodes(parts: list[bytes], most: int) -> None:
@@ -100,6 +101,7 @@ def snapshots() -> list[bytes]:
     return [pickle.dumps(value, protocol) for value in values for protocol in (2, 3, 4, 5)]
 
 
+@pytest.mark.slow
 def test_snapshots_damaged_and_cut_off() -> None:
     chance = random.Random(5)
     kinds = set()

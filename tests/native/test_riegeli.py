@@ -80,6 +80,7 @@ def outcome(function: Any, walk: tuple[Any, ...]) -> Any:
     return values.tolist(), ends.tolist()
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=1500)
 @given(walks())
 def test_walks_end_alike(walk: tuple[Any, ...]) -> None:

@@ -188,6 +188,7 @@ def dense_lines(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return start, duration, np.cumsum([0, *counts]).astype(np.int64)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=300)
 @given(st.one_of(lines(), dense_lines()), st.integers(-5, 2_000), st.integers(1, 2_000), st.integers(1, 200))
 def test_boxes(

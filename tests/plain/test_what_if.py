@@ -89,6 +89,7 @@ def assert_same(estimate: Estimate, expected: PlainEstimate, names: set[str]) ->
     assert (estimate.note == "hardly any gain") == expected.is_no_gain
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
 def test_estimates_of_random_pipelines_are_those_of_plain_loops(
     seed: int, monkeypatch: pytest.MonkeyPatch
@@ -111,6 +112,7 @@ def test_estimates_of_random_pipelines_are_those_of_plain_loops(
             assert_same(estimate, plain, names)
 
 
+@pytest.mark.slow
 def test_random_models_are_unlike() -> None:
     """The sample covers all changes, all limits, and models that explain too little and too much."""
     rng = random.Random("unlike")

@@ -68,6 +68,7 @@ def command(run: Path, cache: Path, *arguments: str) -> subprocess.CompletedProc
     )
 
 
+@pytest.mark.slow
 def test_the_command_line_says_so_on_one_line(tmp_path: Path) -> None:
     run = tmp_path / "logs" / "plugins" / "profile" / "r"
     run.mkdir(parents=True)

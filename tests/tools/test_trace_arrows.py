@@ -75,6 +75,7 @@ def test_an_arrow_that_is_told_twice_is_drawn_once() -> None:
     assert arrow["kind"] == "GPU launch"
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=200)
 @given(
     st.lists(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -95,6 +96,7 @@ def test_counters_and_boxes_of_three_hosts_stand_where_their_clocks_put_them() -
     assert values == [(0, 2.5), (1, 4.0), (2, 1.0)]
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=400)
 @given(
     st.lists(st.tuples(st.integers(0, 300), st.integers(-9, 9)), max_size=200),

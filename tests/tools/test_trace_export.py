@@ -145,6 +145,7 @@ def session(request: pytest.FixtureRequest) -> Session:
     return Session(str(path), cache=False)
 
 
+@pytest.mark.slow
 def test_opened_again_it_is_what_it_was(session: Session, tmp_path: Path) -> None:
     host = session.hosts[0]
     trace = session.trace(host)

@@ -60,6 +60,7 @@ def test_parts_add_up_to_the_classes_of_captured_files(path: Path) -> None:
     check_sums(opened(path))
 
 
+@pytest.mark.slow
 def test_parts_add_up_to_the_classes_of_the_corpus() -> None:
     if not CORPUS.is_dir():
         pytest.skip("TPUPROF_CORPUS is not set")

@@ -347,6 +347,7 @@ def test_periodic_work_of_a_trace_is_a_finding_and_of_its_steps_alone() -> None:
     assert Cause.PERIODIC not in causes(diagnose([host_of_trace.of_step(at + 1)]))
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(traces())
 def test_a_diagnosis_of_any_trace_adds_up(trace: Trace) -> None:

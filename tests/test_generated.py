@@ -61,7 +61,13 @@ def demo_sessions() -> tuple[Session, ...]:
     return tuple(Session(str(folder), cache=False) for folder in demo_runs().values())
 
 
-@pytest.mark.parametrize("tool", all_tools(), ids=lambda tool: tool.name)
+@pytest.mark.parametrize(
+    "tool",
+    [
+        pytest.param(tool, id=tool.name, marks=[pytest.mark.slow] if tool.name == "trace_viewer" else [])
+        for tool in all_tools()
+    ],
+)
 def test_answers_follow_their_schema(tool: Tool) -> None:
     """Checked by a library that reads JSON Schema, not by what wrote it."""
     schema = payload_schema(tool, tool.page)

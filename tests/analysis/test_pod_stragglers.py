@@ -204,6 +204,7 @@ KNOWN_BY = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("with_hlo", "n_groups"), [(True, 2), (False, 1), (False, 2), (False, 8)])
 def test_equal_hosts_of_a_pod_are_not_accused(with_hlo: bool, n_groups: int) -> None:
     pods = (replace(POD, seed=1000 + trial, n_groups=n_groups) for trial in range(N_TRIALS))

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tb_tpuprof.tools import NAMES
 from tests.browser.chromium import find_chromium
 from tests.browser.made_runs import make_runs
 from tests.free_port import free_port
@@ -47,13 +48,21 @@ STAND_IN = """<!doctype html><title>TensorBoard</title>
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The first walk of each file is one of every `make test` unless it is marked; the others are slow."""
-    walked: set[Path] = set()
+    """The first walk of each subject is one of every `make test` unless it is marked; the others are slow."""
+    walked: set[str] = set()
     for item in items:
         if Path(__file__).parent in item.path.parents:
-            if item.path in walked:
+            subject = subject_of(item.path.stem.removeprefix("test_"))
+            if subject in walked:
                 item.add_marker(pytest.mark.slow)
-            walked.add(item.path)
+            walked.add(subject)
+
+
+def subject_of(name: str) -> str:
+    """What a file walks through: a tool that has several, such as `trace_viewer` for `trace_viewer_marks`, or
+    what it is named for.
+    """
+    return next((tool for tool in NAMES if name.startswith(tool)), name)
 
 
 @dataclass

@@ -189,6 +189,7 @@ def test_no_command_prints_a_traceback_wherever_in_the_writing_it_ends(
         assert [file.suffix for file in columns.iterdir()] == [".tpc"]
 
 
+@pytest.mark.slow
 @needs_compiled
 def test_columns_are_written_to_a_slow_disk_though_nobody_reads_the_answer(
     run: Path, tmp_path: Path, slow_disk: Callable[[float, float], None]
@@ -251,6 +252,7 @@ def test_a_second_ctrl_c_does_not_wait_for_a_disk_that_hangs(
     assert time.monotonic() - pressed_at < 5
 
 
+@pytest.mark.slow
 @needs_compiled
 def test_columns_are_cached_although_the_command_ends(run: Path, tmp_path: Path) -> None:
     """The write finishes, and the next command maps the columns."""
@@ -260,6 +262,7 @@ def test_columns_are_cached_although_the_command_ends(run: Path, tmp_path: Path)
     assert file.suffix == ".tpc"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 @pytest.mark.parametrize("command", [["runs", "{logdir}"], ["why", "{run}"], ["schema"]], ids=" ".join)
 def test_a_full_output_is_one_line(command: list[str], run: Path, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from tests.fuzz.subjects import OPENED, REFUSED, SUBJECTS, Subject
 N_MUTANTS = 150
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)
 def test_mutants_are_refused_or_opened(subject: Subject) -> None:
     n = max(N_MUTANTS // subject.cost, 3)

@@ -118,6 +118,7 @@ def same_by_both(data: bytes) -> None:
         assert normal(in_full) == normal(plain_json_events.scan(array, some, 5, True))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not IS_COMPILED, reason="the extension is not built: there is nothing to compare")
 @settings(deadline=None, max_examples=150)
 @given(st.lists(events(), max_size=12), st.booleans(), st.booleans(), st.sampled_from([None, 1]))
@@ -147,6 +148,7 @@ def test_both_pair_up_the_same(found: list[tuple[int, int, int]]) -> None:
         assert mine.tolist() == theirs.tolist()
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(events(), min_size=1, max_size=25))
 def test_a_trace_holds_what_the_file_says(tmp_path: Path, found: list[dict[str, Any]]) -> None:

@@ -50,6 +50,7 @@ def opened(tmp_path: Path, data: bytes, name: str = "h.xplane.pb") -> Trace:
     return open_trace(str(path))
 
 
+@pytest.mark.slow
 def test_every_cut_keeps_the_whole_events_before_it(tmp_path: Path) -> None:
     data = space()
     whole = opened(tmp_path, data)

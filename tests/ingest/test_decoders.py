@@ -44,6 +44,7 @@ def test_decoders_agree_on_random_xspaces(data: bytes) -> None:
     assert content(native(data)) == content(plain(data))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", traces(), ids=lambda path: "/".join(path.parts[-2:]))
 def test_decoders_agree_on_real_traces(path: Path) -> None:
     data = path.read_bytes()

@@ -243,6 +243,7 @@ def check(events: MemoryEvents, replayed: dict[str, list[tuple[float, int, int, 
         assert int(active.total_bytes.sum()) == sum(map(sum, live.values()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REAL)
 def test_real_captures_are_those_of_a_direct_replay(name: str) -> None:
     path = corpus() / name

@@ -303,6 +303,7 @@ def end_another(process: int) -> None:
     time.sleep(0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", ["processes", "auto"])
 def test_a_script_needs_no_guard(run: Path, tmp_path: Path, asked: str) -> None:
     """The processes do not import what starts them: a script that asks without `if __name__ == "__main__":`

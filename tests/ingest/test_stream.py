@@ -65,6 +65,7 @@ def test_without_compiled_loops(streams: list[bytes], transposed: bool) -> None:
         check(streams, written(streams, folder, CODECS[1], transposed))
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(piece(), min_size=3, max_size=3), st.integers(1, 2))
 def test_records_may_share_a_chunk(streams: list[bytes], n_first: int) -> None:

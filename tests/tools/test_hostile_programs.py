@@ -227,6 +227,7 @@ def test_deep_nesting_takes_time_in_proportion(nested: str, n: int, seconds: flo
     )  # takes a tenth; what grew with the square, minutes and hours
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), min_size=1, max_size=6),

@@ -295,6 +295,7 @@ def test_a_trace_without_steps_has_no_parts() -> None:
     assert parts(trace_of("main  [u   ][d  ]")) == ()
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(traces())
 def test_parts_of_any_trace_add_up(trace: Trace) -> None:

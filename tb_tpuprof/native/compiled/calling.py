@@ -91,6 +91,12 @@ def _hash(above: int32_t, label: int64_t) -> int64_t:
     return cython.cast(int64_t, ((hashed ^ (hashed >> 29)) * MIX) >> 33)
 
 
+BLOCK = cython.declare(int64_t, 256)
+LATEST = cython.declare(int64_t, 0x7FFFFFFFFFFFFFFF)
+
+# A stretch of time within a window in which the innermost event has the same code.
+Stretch = cython.struct(begin=int64_t, end=int64_t, window=int64_t, code=int32_t, first=int32_t, last=int32_t)
+
 Walk = cython.struct(
     start=cython.pointer(int64_t),
     duration=cython.pointer(int64_t),
@@ -101,122 +107,102 @@ Walk = cython.struct(
     closes=cython.pointer(int64_t),
     n=int64_t,
     n_windows=int64_t,
+    least=int64_t,  # shorter stretches are left out
     i=int64_t,  # the next event: active events are processed up to its start
     event=int64_t,  # the active event, from the innermost one outwards
     now=int64_t,
-    left=int64_t,  # the current segment: from here
-    right=int64_t,  # to here, `owner` is the innermost event, with this code
-    owner=int32_t,
-    code=int32_t,
-    first_window=int64_t,  # the first window that may still be open
-    window=int64_t,
-    next_begin=int64_t,  # the stretch under construction; none if its code is negative
-    next_end=int64_t,
-    next_window=int64_t,
-    next_code=int32_t,
-    next_first=int32_t,
-    next_last=int32_t,
-    begin=int64_t,  # the finished stretch
-    end=int64_t,
-    in_window=int64_t,
-    of_code=int32_t,
-    first=int32_t,
-    last=int32_t,
+    window=int64_t,  # the first window that may still be open
+    current=Stretch,  # under construction; none if its code is negative
 )
 
 
 @cython.cfunc
 @cython.nogil
 @cython.exceptval(check=False)
-def _begin(walk: cython.pointer(Walk)) -> cython.void:
-    walk.i = -1
-    walk.event = -1
-    walk.now = -0x7FFFFFFFFFFFFFFF
-    walk.left = 0
-    walk.right = 0
-    walk.code = -1
-    walk.first_window = 0
-    walk.window = 0
-    walk.next_code = -1
+def _next_stretches(walk: cython.pointer(Walk), block: cython.pointer(Stretch)) -> int64_t:
+    """Put the next stretches into `block`, at most BLOCK, and return their number; 0 after the last one.
 
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def _next_stretch(walk: cython.pointer(Walk)) -> cython.bint:
-    """Advance to the next stretch; False after the last one."""
-    left: int64_t
+    Each event is read once where it starts and once for each segment in which it is the innermost one.
+    """
+    n_found: int64_t = 0
+    i: int64_t = walk.i
+    event: int64_t = walk.event
+    now: int64_t = walk.now
+    window: int64_t
     right: int64_t
-    while True:
-        while walk.code >= 0 and walk.window < walk.n_windows and walk.opens[walk.window] < walk.right:
-            left = max(walk.left, walk.opens[walk.window])
-            right = min(walk.right, walk.closes[walk.window])
-            walk.window += 1
-            if left >= right:
-                continue
-            if walk.next_code == walk.code and walk.next_end == left and walk.next_window == walk.window - 1:
-                walk.next_end = right
-                walk.next_last = walk.owner
-                continue
-            _finish_stretch(walk)
-            walk.next_begin = left
-            walk.next_end = right
-            walk.next_window = walk.window - 1
-            walk.next_code = walk.code
-            walk.next_first = walk.owner
-            walk.next_last = walk.owner
-            if walk.of_code >= 0:
-                return True
-        if not _next_segment(walk):
-            break
-    _finish_stretch(walk)
-    walk.next_code = -1
-    return walk.of_code >= 0
+    code: int32_t
+    current: Stretch = walk.current
+    stop: int64_t = walk.start[i] if i < walk.n else LATEST
+    while n_found < BLOCK:
+        if event < 0 or now >= stop:
+            if i >= walk.n:
+                break
+            now = max(now, stop)
+            event = i
+            i += 1
+            while i < walk.n and walk.duration[i] <= 0:
+                i += 1
+            stop = walk.start[i] if i < walk.n else LATEST
+            continue
+        right = min(walk.start[event] + walk.duration[event], stop)
+        code = walk.codes[walk.context[event]]
+        if right > now and code >= 0:
+            while walk.window < walk.n_windows and walk.closes[walk.window] <= now:
+                walk.window += 1
+            window = walk.window
+            while window < walk.n_windows and walk.opens[window] < right and n_found < BLOCK:
+                now = max(now, walk.opens[window])
+                n_found += _extend(
+                    cython.address(current),
+                    Stretch(
+                        now,
+                        min(right, walk.closes[window]),
+                        window,
+                        code,
+                        cython.cast(int32_t, event),
+                        cython.cast(int32_t, event),
+                    ),
+                    walk.least,
+                    block + n_found,
+                )
+                window += 1
+            if n_found == BLOCK:
+                # The rest of the segment, if there is one, is read again.
+                now = max(now, min(right, walk.closes[window - 1]))
+                break
+        now = max(now, right)
+        event = walk.parent[event]
+    if n_found < BLOCK and current.code >= 0:
+        if current.end - current.begin >= walk.least:
+            block[n_found] = current
+            n_found += 1
+        current.code = -1
+    walk.i, walk.event, walk.now, walk.current = i, event, now, current
+    return n_found
 
 
 @cython.cfunc
+@cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
-def _finish_stretch(walk: cython.pointer(Walk)) -> cython.void:
-    """The stretch under construction becomes the finished one."""
-    walk.begin = walk.next_begin
-    walk.end = walk.next_end
-    walk.in_window = walk.next_window
-    walk.of_code = walk.next_code
-    walk.first = walk.next_first
-    walk.last = walk.next_last
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def _next_segment(walk: cython.pointer(Walk)) -> cython.bint:
-    """Advance to the next segment between two starts or ends of events; False at the end."""
-    stop: int64_t
-    right: int64_t
-    while True:
-        stop = walk.start[walk.i] if 0 <= walk.i < walk.n else 0x7FFFFFFFFFFFFFFF if walk.i >= 0 else walk.now
-        while walk.event >= 0 and walk.now < stop:
-            right = min(walk.start[walk.event] + walk.duration[walk.event], stop)
-            if right > walk.now:
-                walk.left = walk.now
-                walk.right = right
-                walk.owner = cython.cast(int32_t, walk.event)
-                walk.code = walk.codes[walk.context[walk.event]]
-                while walk.first_window < walk.n_windows and walk.closes[walk.first_window] <= walk.now:
-                    walk.first_window += 1
-                walk.window = walk.first_window
-                walk.now = right
-                walk.event = walk.parent[walk.event]
-                return True
-            walk.event = walk.parent[walk.event]
-        if walk.i >= walk.n:
-            return False
-        walk.now = max(walk.now, stop)
-        walk.event = walk.i
-        walk.i += 1
-        while walk.i < walk.n and walk.duration[walk.i] <= 0:
-            walk.i += 1
+def _extend(
+    current: cython.pointer(Stretch), piece: Stretch, least: int64_t, finished: cython.pointer(Stretch)
+) -> int64_t:
+    """Extend the stretch under construction by a piece, or begin a new one with it; returns whether that
+    finished the one before.
+    """
+    is_finished: cython.bint
+    if piece.begin >= piece.end:
+        return 0
+    if current.code == piece.code and current.end == piece.begin and current.window == piece.window:
+        current.end = piece.end
+        current.last = piece.last
+        return 0
+    is_finished = current.code >= 0 and current.end - current.begin >= least
+    if is_finished:
+        finished[0] = current[0]
+    current[0] = piece
+    return is_finished
 
 
 def stretches(
@@ -237,16 +223,21 @@ def stretches(
     first: int32_t[::1] = numbers[1]
     last: int32_t[::1] = numbers[2]
     n: int64_t = 0
+    i: int64_t
+    n_found: int64_t = 1
     walk = cython.declare(Walk)
+    block = cython.declare(Stretch[256])
     _open(cython.address(walk), start, duration, parent, code, windows)
+    walk.least = least
     with cython.nogil:
-        while _next_stretch(cython.address(walk)):
-            if walk.end - walk.begin >= least:
-                begin[n] = walk.begin
-                end[n] = walk.end
-                window[n] = cython.cast(int32_t, walk.in_window)
-                first[n] = walk.first
-                last[n] = walk.last
+        while n_found:
+            n_found = _next_stretches(cython.address(walk), block)
+            for i in range(n_found):
+                begin[n] = block[i].begin
+                end[n] = block[i].end
+                window[n] = cython.cast(int32_t, block[i].window)
+                first[n] = block[i].first
+                last[n] = block[i].last
                 n += 1
     return tuple(column[:n] for column in (*times, *numbers))
 
@@ -264,7 +255,12 @@ def _open(
     codes: cython.const[int32_t][::1] = code[1]
     opens: cython.const[int64_t][::1] = windows[0]
     closes: cython.const[int64_t][::1] = windows[1]
-    _begin(walk)
+    walk.event = -1
+    walk.now = -LATEST
+    walk.window = 0
+    walk.least = 1
+    walk.current.code = -1
+    walk.i = 0
     walk.n = start.shape[0]
     walk.n_windows = opens.shape[0]
     if walk.n and walk.n_windows:
@@ -275,9 +271,10 @@ def _open(
         walk.codes = cython.cast(cython.pointer(int32_t), cython.address(codes[0]))
         walk.opens = cython.cast(cython.pointer(int64_t), cython.address(opens[0]))
         walk.closes = cython.cast(cython.pointer(int64_t), cython.address(closes[0]))
+        while walk.i < walk.n and walk.duration[walk.i] <= 0:
+            walk.i += 1
     else:
         walk.n = 0
-        walk.i = 0
 
 
 def own_times(
@@ -296,12 +293,16 @@ def own_times(
     closes: cython.const[int64_t][::1] = windows[1]
     first: int64_t = 0
     i: int64_t
+    n_found: int64_t = 1
     walk = cython.declare(Walk)
+    block = cython.declare(Stretch[256])
     codes = np.arange(n_contexts, dtype=np.int32)
     _open(cython.address(walk), start, duration, parent, (context, codes), windows)
     with cython.nogil:
-        while _next_stretch(cython.address(walk)):
-            time[walk.of_code] += walk.end - walk.begin
+        while n_found:
+            n_found = _next_stretches(cython.address(walk), block)
+            for i in range(n_found):
+                time[block[i].code] += block[i].end - block[i].begin
         for i in range(start.shape[0] if opens.shape[0] else 0):
             while first < opens.shape[0] and closes[first] <= start[i]:
                 first += 1
@@ -388,8 +389,11 @@ def charged(
     s: int64_t
     k: int64_t
     walk = cython.declare(Walk)
+    block = cython.declare(Stretch[256])
+    stretch: cython.pointer(Stretch) = block
+    n_found: int64_t = 0
+    n_used: int64_t = 0
     piece = cython.declare(Piece)
-    has_stretch: cython.bint = False
     if thread:
         walk_arguments = thread[0]
         _open(
@@ -405,23 +409,26 @@ def charged(
             for k in range(n_classes):
                 time[s, k] = 0
         if step_of.shape[0]:
-            has_stretch = _next_stretch(cython.address(walk))
-        while has_stretch or j < order.shape[0]:
-            if has_stretch and (j == order.shape[0] or walk.begin < start[order[j]]):
-                s = step_of[walk.in_window]
-                k = min(cython.cast(int64_t, walk.of_code), n_classes - 1)
+            n_found = _next_stretches(cython.address(walk), block)
+        while n_used < n_found or j < order.shape[0]:
+            stretch = block + n_used
+            if n_used < n_found and (j == order.shape[0] or stretch.begin < start[order[j]]):
+                s = step_of[stretch.window]
+                k = min(cython.cast(int64_t, stretch.code), n_classes - 1)
                 piece.start, piece.end, piece.limit, piece.step, piece.klass = (
-                    walk.begin,
-                    walk.end,
+                    stretch.begin,
+                    stretch.end,
                     last[s],
                     s,
                     k,
                 )
-                if _is_alone(on, s) and (j == order.shape[0] or walk.end <= start[order[j]]):
+                if _is_alone(on, s) and (j == order.shape[0] or stretch.end <= start[order[j]]):
                     _put_alone(time, now, longest, cython.address(piece))
                 else:
                     _put(time, until, on, now, longest, cython.address(piece))
-                has_stretch = _next_stretch(cython.address(walk))
+                n_used += 1
+                if n_used == n_found:
+                    n_found, n_used = _next_stretches(cython.address(walk), block), 0
             else:
                 i = order[j]
                 j += 1

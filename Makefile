@@ -14,6 +14,8 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 WORKERS ?= auto
 PYTEST := $(PY) -m pytest -n $(WORKERS) --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 JOBS := tests/exam tests/truth tests/integration
+# Half as many again for slow tests: many wait for a process that they started, such as a browser or a command.
+REST_WORKERS ?= $$($(PY) -c 'import os; print((3 * (os.cpu_count() or 1) + 1) // 2)')
 # Where the environment forbids it, each process that tests start would compile all modules again: a second.
 unexport PYTHONDONTWRITEBYTECODE
 NPM := PATH="$(CURDIR)/$(VENV)/bin:$$PATH" node $(VENV)/npm-cli.js --prefix frontend --no-audit --no-fund --no-update-notifier
@@ -52,7 +54,7 @@ slow_jobs:
 	$(PYTEST) -m slow $(JOBS)
 
 slow_rest:
-	nice $(PYTEST) -m slow tests/browser $$(grep -rl --include='test_*.py' $(JOBS:tests/%=--exclude-dir=%) 'mark\.slow' tests)
+	nice $(PYTEST) -n $(REST_WORKERS) -m slow tests/browser $$(grep -rl --include='test_*.py' $(JOBS:tests/%=--exclude-dir=%) 'mark\.slow' tests)
 
 lint: lint_python lint_frontend ## Linters, formats, types, dead code, size of the bundle
 

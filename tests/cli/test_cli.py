@@ -254,3 +254,20 @@ def test_a_single_file_is_a_run(
     assert shown["hosts"] == ["one"]
     assert shown["scalars"]["n_events"]["value"] > 0
     assert sorted(os.listdir(tmp_path)) in (["cache", name], [name])  # nothing beside the file
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="only Linux lists threads there")
+@pytest.mark.parametrize(("set_to", "n_threads"), [("", 1), ("2", min(2, os.cpu_count() or 1))])
+def test_numpy_starts_no_threads_unless_the_environment_says_so(
+    monkeypatch: pytest.MonkeyPatch, set_to: str, n_threads: int
+) -> None:
+    """Those of OpenBLAS, at most one for each processor."""
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    if set_to:
+        monkeypatch.setenv("OPENBLAS_NUM_THREADS", set_to)
+    code = (
+        "import os, sys\nfrom tb_tpuprof.__main__ import main\nsys.argv = ['tpuprof', '--version']\n"
+        "try: main()\nfinally: print(len(os.listdir('/proc/self/task')), 'numpy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == f"{n_threads} True"

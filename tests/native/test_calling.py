@@ -116,3 +116,25 @@ def test_calling(events: tuple[np.ndarray, np.ndarray, np.ndarray], data: st.Dat
         plain_calling.charged(every, np.argsort(every[0], kind="stable"), steps, time[2])
         assert same(time[0], time[2])
     assert (time[0].sum(axis=1) <= np.maximum(steps[1] - steps[0], 0)).all()
+
+
+@pytest.mark.parametrize("n_windows", [1, 255, 256, 257, 700])
+@pytest.mark.parametrize("least", [1, 60, 100])
+def test_an_event_over_more_windows_than_fit_a_block(n_windows: int, least: int) -> None:
+    """The compiled walk returns blocks of 256 stretches, and goes on within an event."""
+    from tb_tpuprof.native.compiled import calling
+
+    start, duration = np.array([0, 1000, 1500, 60_000]), np.array([100_000, 300, 40_000, 20_000])
+    parent, context = np.array([-1, 0, 0, 0], np.int32), np.array([0, 1, 2, 1], np.int32)
+    opens = np.arange(n_windows) * 150 + 10
+    arguments = (
+        start,
+        duration,
+        parent,
+        (context, np.array([5, 7, 9], np.int32)),
+        (opens, opens + 100),
+        least,
+    )
+    found = calling.stretches(*arguments)
+    assert len(found[0]) >= n_windows * 0.9
+    same(found, plain_calling.stretches(*arguments))

@@ -30,6 +30,8 @@ CHROMIUM_FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
     "--disable-quic",
+    "--renderer-process-limit=1",
+    "--enable-features=NetworkServiceInProcess2",
     "--no-first-run",
     "--disable-background-networking",
     "--disable-component-update",

@@ -52,6 +52,23 @@ def test_calls_run_here_and_in_other_processes_which_end() -> None:
             os.kill(process, 0)
 
 
+def blas_threads() -> str | None:
+    """How many threads NumPy's BLAS is to start in the process that calls."""
+    return os.environ.get("OPENBLAS_NUM_THREADS")
+
+
+@pytest.mark.parametrize(("set_to", "expected"), [(None, "1"), ("3", "3")])
+def test_other_processes_start_no_blas_threads_unless_the_environment_says_so(
+    monkeypatch: pytest.MonkeyPatch, set_to: str | None, expected: str
+) -> None:
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    if set_to:
+        monkeypatch.setenv("OPENBLAS_NUM_THREADS", set_to)
+    with ProcessPool(2) as pool:
+        assert pool._workers[0].call(blas_threads, (), {}) == expected
+        assert blas_threads() == set_to
+
+
 def late(i: int) -> int:
     """A number, after a while that differs."""
     time.sleep(0.001 * (i * 7 % 5))

@@ -23,6 +23,8 @@ from tb_tpuprof.errors import ExecutorFailed
 
 T = TypeVar("T")
 _CODE = "import sys; sys.path[:] = sys.argv[1:]; from tb_tpuprof.parallel.process_pool import work; work()"
+# No analysis uses NumPy's BLAS, whose threads would spin while the others start.
+_WITHOUT_BLAS_THREADS = {"OPENBLAS_NUM_THREADS": "1"}
 
 
 class ProcessPool(Executor):
@@ -88,7 +90,9 @@ class _Worker:
 
     def _start(self) -> None:
         arguments = [sys.executable, "-c", _CODE, *sys.path]
-        self._process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._process = subprocess.Popen(
+            arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_WITHOUT_BLAS_THREADS | os.environ
+        )
         self._calls: Any = self._process.stdin
         self._answers: Any = self._process.stdout
         self._previous = Event()

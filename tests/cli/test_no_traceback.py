@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -106,6 +107,29 @@ def held_replace(*arguments, **options):
 
 tempfile.NamedTemporaryFile, os.replace = held_create, held_replace
 """
+# A process that has imported what commands use, and runs each command of its input, a line of JSON, in a fork of
+# itself: most of a short command's time are its imports. The fork ends as a command's own process does.
+FORKING = """
+import importlib, json, os, sys
+from tb_tpuprof.__main__ import main
+from tb_tpuprof.tools import all_tools
+
+for name in sys.argv[1:]:
+    importlib.import_module(f"tb_tpuprof.cli.{name}")
+all_tools()
+for line in sys.stdin:
+    code, arguments, environment, errors = json.loads(line)
+    child = os.fork()
+    if child == 0:
+        os.dup2(os.open(os.devnull, os.O_RDWR), 0)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT), 2)
+        os.environ.update(environment)
+        exec(code, {})
+        sys.argv = ["tpuprof", *arguments]
+        sys.exit(main())
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
 # Where in the writing of its columns a command ends: at its begin, in it, and at its end.
 PLACES = (("create", 1), ("write", 1), ("write", 2), ("write", 9), ("replace", 1))
 AS_IT_IS = 2  # times with a disk as it is
@@ -154,9 +178,44 @@ def started(command: list[str], run: Path, cache: Path, **options: object) -> su
 
 def check(process: subprocess.Popen[str]) -> str:
     _, errors = process.communicate(timeout=120)
+    check_errors(errors)
+    return errors
+
+
+def check_errors(errors: str) -> None:
     assert "Traceback" not in errors, errors
     assert "Exception" not in errors, errors
-    return errors
+
+
+@pytest.fixture(scope="module")
+def forking() -> Iterator[subprocess.Popen[str]]:
+    """The process that forks for each command."""
+    if not hasattr(os, "fork"):
+        pytest.skip("this system has no forks")
+    modules = dict.fromkeys(command[0] for command in COMMANDS)
+    with subprocess.Popen(
+        [sys.executable, "-c", FORKING, *modules],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # a thread would be missing in the fork
+        text=True,
+    ) as process:
+        yield process
+
+
+def forked(
+    process: subprocess.Popen[str], code: str, command: list[str], run: Path, cache: Path
+) -> tuple[int, str]:
+    """The exit code and the errors of a command that ran after `code` in a fork."""
+    assert process.stdin
+    assert process.stdout
+    arguments = [part.format(run=run, logdir=run.parents[2]) for part in command]
+    errors = cache.parent / "errors"
+    job = (code, arguments, {"TPUPROF_CACHE_DIR": str(cache)}, str(errors))
+    process.stdin.write(json.dumps(job) + "\n")
+    process.stdin.flush()
+    exit_code = int(process.stdout.readline())
+    return exit_code, errors.read_text("utf-8")
 
 
 @pytest.mark.slow
@@ -170,17 +229,19 @@ def test_no_command_prints_a_traceback_while_it_caches(command: list[str], run: 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_no_command_prints_a_traceback_wherever_in_the_writing_it_ends(
-    command: list[str], run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: list[str], run: Path, tmp_path: Path, forking: subprocess.Popen[str]
 ) -> None:
     """Each place of the writing waits for the end of the command, which must wait for the writing."""
+    exit_codes = set()
     for kind, number in PLACES:
         folder = tmp_path / f"{kind}_{number}"
         folder.mkdir()
         note, columns = folder / "held", folder / "cache" / "columns"
         code = HELD_DISK.format(kind=kind, number=number, note=str(note))
-        (folder / "sitecustomize.py").write_text(code)
-        monkeypatch.setenv("PYTHONPATH", str(folder))
-        check(started(command, run, folder / "cache"))
+        exit_code, errors = forked(forking, code, command, run, folder / "cache")
+        check_errors(errors)
+        exit_codes.add(exit_code)
+        assert len(exit_codes) == 1
         if not columns.exists():  # what opens no trace writes nothing, wherever it would be held
             assert not IS_COMPILED or command[0] not in ("tools", "why", "query")
             assert not note.exists()

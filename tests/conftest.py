@@ -5,6 +5,7 @@ share the files, the longest start first.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -38,6 +39,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.parent.name in REAL_JOBS and item.get_closest_marker("slow"):
             item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+def pytest_collection_finish() -> None:
+    """Garbage collection skips what exists before the first test: modules and the tests themselves."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -90,8 +90,10 @@ def names_of(trace: Trace) -> list[str]:
 def _used_names(trace: Trace) -> set[str]:
     """Names among the stats of an XSpace that some event, found in a sample, has."""
     cold = set(_cold_names(trace))
+    if not cold:
+        return cold
     if isinstance(trace.source, (PackedSource, RiegeliSource)):  # reading single events would unpack much
-        return set(_of_xspace(trace, frozenset(cold)).names()) if cold else cold
+        return set(_of_xspace(trace, frozenset(cold)).names())
     with_stats = np.flatnonzero(trace.events["position"] > 0)
     sample = with_stats[:: max(len(with_stats) // _SAMPLE, 1)].tolist()
     return {name for event in sample for name, _ in trace.source.event_stats(trace, event)} & cold

@@ -41,9 +41,9 @@ def capture_tpu_profile() -> int:
 def _ended(name: str, run: Callable[[], int]) -> int:
     # No command uses NumPy's BLAS, whose threads would spin for a fifth of a short command's processor time.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _interrupt)
     try:
+        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, _interrupt)
         return run()
     except KeyboardInterrupt:
         pass

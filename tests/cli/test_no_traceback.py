@@ -107,8 +107,8 @@ def held_replace(*arguments, **options):
 
 tempfile.NamedTemporaryFile, os.replace = held_create, held_replace
 """
-# A process that has imported what commands use and runs each command of its input, a line of JSON, in a fork of
-# itself: a short command spends most of its time on imports. The fork ends as a command's own process does.
+# A process that has imported what commands use and runs each command of its input, a line of JSON, in a fork
+# of itself: a short command spends most of its time on imports. The fork ends as any command does.
 FORKING = """
 import importlib, json, os, sys
 from tb_tpuprof.__main__ import main

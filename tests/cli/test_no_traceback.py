@@ -110,7 +110,7 @@ tempfile.NamedTemporaryFile, os.replace = held_create, held_replace
 # A process that has imported what commands use and runs each command of its input, a line of JSON, in a fork
 # of itself: a short command spends most of its time on imports. The fork ends as any command does.
 FORKING = """
-import importlib, json, os, sys
+import importlib, json, os, signal, sys
 from tb_tpuprof.__main__ import main
 from tb_tpuprof.tools import all_tools
 
@@ -121,6 +121,7 @@ for line in sys.stdin:
     code, arguments, environment, errors = json.loads(line)
     child = os.fork()
     if child == 0:
+        signal.alarm(120)  # a command that hangs is killed
         os.dup2(os.open(os.devnull, os.O_RDWR), 0)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT), 2)
@@ -240,6 +241,7 @@ def test_no_command_prints_a_traceback_wherever_in_the_writing_it_ends(
         code = HELD_DISK.format(kind=kind, number=number, note=str(note))
         exit_code, errors = forked(forking, code, command, run, folder / "cache")
         check_errors(errors)
+        assert exit_code >= 0, "killed by a signal"
         exit_codes.add(exit_code)
         assert len(exit_codes) == 1
         if not columns.exists():  # what opens no trace writes nothing, wherever it would be held

@@ -13,20 +13,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.encode.gzip import FAST, gzipped
 from tb_tpuprof.encode.json import dumps, payload_object
-from tb_tpuprof.native import packed
+from tb_tpuprof.native import divided, packed, packed_parts
 from tb_tpuprof.parallel.policy import POLICY
 from tb_tpuprof.parallel.threads import run_in_parallel
 from tb_tpuprof.tools.payload import Column, Payload, Table
 
 MAGIC = b"TPC1"
 MIN_ROWS_IN_PARTS = 2_048
-N_TRIED = 1_024  # numbers that are compressed in both ways to choose one
 ROWS_PER_CHANGE = 64  # a column that changes more rarely is a few bytes as it is
+N_STRETCHES, STRETCH_ROWS = 8, 1_024
 _ALIGN = 8
 _EXACT = 2**53
 
+Int64s = npt.NDArray[np.int64]
 Buffer = tuple[dict[str, Any], bytes]
 
 
@@ -37,13 +37,15 @@ class _Parts:
     """
 
     number: npt.NDArray[np.uint8]
-    order: npt.NDArray[np.intp]
-    offsets: list[int]
+    order: Int64s
+    offsets: Int64s
 
 
 @dataclass(frozen=True)
 class _Sent:
-    """A column with what it takes to send it: its table, and the parts to send it in, None for a whole."""
+    """A column with what it takes to send it: its table, and the table's rows by part, None if it has no
+    parts.
+    """
 
     column: Column
     table: Table
@@ -58,7 +60,7 @@ def encode_columns(payload: Payload) -> bytes:
     size = 0
     parts_of = {name: _parts_of(table) for name, table in payload.tables.items()}
     sent = [
-        _Sent(column, table, parts_of[name] if _is_varied(column) else None)
+        _Sent(column, table, parts_of[name])
         for name, table in payload.tables.items()
         for column in table.columns
     ]
@@ -77,8 +79,12 @@ def encode_columns(payload: Payload) -> bytes:
 
     def place(column: Column) -> dict[str, Any]:
         one = next(in_order)  # the object lists tables and columns as the payload does
-        heads = [placed(buffer) for buffer in ahead.get(id(one)) or _buffers(one)]
-        fields: dict[str, Any] = {"buffers": heads} if one.parts else {"buffer": heads[0]}
+        buffers = ahead.get(id(one)) or _buffers(one)
+        fields: dict[str, Any] = (
+            {"buffers": [placed(buffer) for buffer in buffers]}
+            if isinstance(buffers, list)
+            else {"buffer": placed(buffers)}
+        )
         return {**fields, **({"strings": list(column.strings)} if column.strings is not None else {})}
 
     tree = payload_object(payload, place)
@@ -94,62 +100,71 @@ def _parts_of(table: Table) -> _Parts | None:
     """The parts of a table's rows, numbered from 0; None if it is sent as a whole."""
     if table.parts is None or table.n_rows < MIN_ROWS_IN_PARTS:
         return None
-    sizes = np.bincount(table.parts, minlength=256)
-    used = np.flatnonzero(sizes)
-    number = np.zeros(256, np.uint8)
-    number[used] = np.arange(len(used))
-    offsets = np.cumsum([0, *sizes[used].tolist()]).tolist()
-    return _Parts(number[table.parts], np.argsort(table.parts, kind="stable"), offsets)
+    return _Parts(*divided(table.parts))
 
 
 def _is_varied(column: Column) -> bool:
-    """Whether a column's values change so often that it is worth dividing."""
+    """Whether a column's values change so often that it is worth dividing, judging by stretches of it."""
     values = column.values
     if len(values) < MIN_ROWS_IN_PARTS:
         return False
-    return bool(np.count_nonzero(values[1:] != values[:-1]) * ROWS_PER_CHANGE > len(values))
+    length = len(values) // N_STRETCHES
+    stretches = values[: N_STRETCHES * length].reshape(N_STRETCHES, length)[:, :STRETCH_ROWS]
+    n_changes = np.count_nonzero(stretches[:, 1:] != stretches[:, :-1])
+    return bool(n_changes * ROWS_PER_CHANGE > stretches.size)
 
 
-def _buffers(sent: _Sent) -> list[Buffer]:
-    """A column's entries in the header with their buffers: one, or one for each part."""
-    column = sent.column
-    if not sent.parts:
-        return [_buffer(column.values, column.delta)]
-    order, offsets = sent.parts.order, sent.parts.offsets
-    values = column.values[order]
-    parts = [slice(a, b) for a, b in itertools.pairwise(offsets)]
-    lengths = next((one for one in sent.table.columns if one.name == column.after), None)
-    if lengths is None or not _is_varied(lengths):
-        return [_buffer(values[part], column.delta) for part in parts]
-    before = lengths.values[order]
-    return [_follower(values[part], before[part], column.after) for part in parts]
-
-
-def _follower(values: npt.NDArray[Any], lengths: npt.NDArray[Any], after: str) -> Buffer:
-    """The buffer of starts: as differences from the start before, or from the end before (the start and its
-    length) if the first of them compress better so.
+def _buffers(sent: _Sent) -> Buffer | list[Buffer]:
+    """A column's entry in the header with its buffer, or one for each part if it is worth dividing. Starts
+    count from the start before, or from the end before (the start and its length), whichever compresses
+    better.
     """
-    if values.dtype.kind != "i" or float(np.sum(lengths, dtype=np.float64)) + float(values.max()) >= _EXACT:
-        return _buffer(values, True)
-    gaps = values - (np.cumsum(lengths) - lengths)
-    by_start, by_end = (len(gzipped(_buffer(numbers[:N_TRIED], True)[1], FAST)) for numbers in (values, gaps))
-    if by_start <= by_end:
-        return _buffer(values, True)
-    facts, data = _buffer(gaps, True)
-    return {**facts, "after": after}, data
+    column, parts = sent.column, sent.parts
+    if not parts or not _is_varied(column):
+        return _buffer(column.values, column.delta)
+    rows_of = [parts.order[a:b] for a, b in itertools.pairwise(parts.offsets.tolist())]
+    if _is_packed(column.values, column.delta):
+        values = np.ascontiguousarray(column.values, np.int64)
+        lengths = _lengths(sent)
+        with contextlib.suppress(OverflowError):
+            packs = packed_parts(values, parts.order, parts.offsets, column.delta, lengths)
+            after = {True: {"after": column.after}, False: {}}
+            return [
+                ({**_facts(dtype, len(rows), column.delta, base, scale), **after[is_after]}, data)
+                for (dtype, base, scale, data, is_after), rows in zip(packs, rows_of, strict=True)
+            ]
+    return [_buffer(column.values[rows], column.delta) for rows in rows_of]
+
+
+def _lengths(sent: _Sent) -> Int64s | None:
+    """The lengths of the rows that start where the column says, if they vary."""
+    lengths = next((one for one in sent.table.columns if one.name == sent.column.after), None)
+    if lengths is None or lengths.values.dtype.kind != "i" or not _is_varied(lengths):
+        return None
+    return np.ascontiguousarray(lengths.values, np.int64)
+
+
+def _is_packed(values: npt.NDArray[Any], is_delta: bool) -> bool:
+    """Whether numbers take as few bytes as hold them; the others are sent as they are."""
+    return values.dtype.kind in "iu" and values.dtype != np.uint64 and (is_delta or values.dtype != np.uint8)
 
 
 def _buffer(values: npt.NDArray[Any], is_delta: bool = False) -> Buffer:
     """Numbers as an entry in the header and a buffer. Integers beyond 2^53 lose their last bits, as JSON's do
     in a browser.
     """
-    facts: dict[str, Any] = {"dtype": "u1", "offset": 0, "length": len(values), "delta": False}
-    if values.dtype.kind == "b" or (values.dtype == np.uint8 and not is_delta):
-        return facts, values.astype(np.uint8, copy=False).tobytes()
-    if values.dtype == np.float32:
-        return {**facts, "dtype": "f4"}, values.tobytes()
-    if values.dtype.kind != "f" and values.dtype != np.uint64:
+    if _is_packed(values, is_delta):
         with contextlib.suppress(OverflowError):
             dtype, base, scale, data = packed(np.ascontiguousarray(values, np.int64), is_delta)
-            return {**facts, "dtype": dtype, "delta": is_delta, "base": base, "scale": scale}, data
-    return {**facts, "dtype": "f8"}, values.astype("<f8").tobytes()
+            return _facts(dtype, len(values), is_delta, base, scale), data
+    if values.dtype.kind == "b" or values.dtype == np.uint8:
+        return _facts("u1", len(values)), values.astype(np.uint8, copy=False).tobytes()
+    if values.dtype == np.float32:
+        return _facts("f4", len(values)), values.tobytes()
+    return _facts("f8", len(values)), values.astype("<f8").tobytes()
+
+
+def _facts(dtype: str, length: int, is_delta: bool = False, base: int = 0, scale: int = 1) -> dict[str, Any]:
+    """A buffer's entry in the header, but for its place."""
+    facts = {"dtype": dtype, "offset": 0, "length": length, "delta": is_delta}
+    return {**facts, "base": base, "scale": scale} if is_delta or (base, scale) != (0, 1) else facts

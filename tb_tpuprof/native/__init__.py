@@ -21,7 +21,7 @@ try:
     from tb_tpuprof.native.compiled.intervals import enclose, ending_first, flood, lanes, nest, relabel
     from tb_tpuprof.native.compiled.json_events import scan
     from tb_tpuprof.native.compiled.numbering import number, split
-    from tb_tpuprof.native.compiled.packing import BoxStyles, packed
+    from tb_tpuprof.native.compiled.packing import BoxStyles, divided, packed, packed_parts
     from tb_tpuprof.native.compiled.pairing import pair_up, tie
     from tb_tpuprof.native.compiled.pickles import unpickled
     from tb_tpuprof.native.compiled.riegeli import record_hash, untransposed
@@ -57,7 +57,7 @@ except (ImportError, AttributeError):
     from tb_tpuprof.native.plain.intervals import enclose, ending_first, flood, lanes, nest, relabel
     from tb_tpuprof.native.plain.json_events import scan
     from tb_tpuprof.native.plain.numbering import number, split
-    from tb_tpuprof.native.plain.packing import BoxStyles, packed
+    from tb_tpuprof.native.plain.packing import BoxStyles, divided, packed, packed_parts
     from tb_tpuprof.native.plain.pairing import pair_up, tie
     from tb_tpuprof.native.plain.pickles import unpickled
     from tb_tpuprof.native.plain.riegeli import record_hash, untransposed
@@ -113,6 +113,7 @@ __all__ = [
     "classes_of",
     "contexts",
     "crc32c",
+    "divided",
     "enclose",
     "ending_first",
     "entries",
@@ -137,6 +138,7 @@ __all__ = [
     "outermost",
     "own_times",
     "packed",
+    "packed_parts",
     "pair_up",
     "parts",
     "range_totals",

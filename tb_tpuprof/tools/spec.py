@@ -68,33 +68,36 @@ class ColumnSpec:
 
     def filled(self, values: Values, title: str, description: str, unknown: str) -> Column:
         """The column with its values. Raises DeclarationError for values of another kind."""
-        column = self._column(values)
-        column = replace(
-            column,
-            title=title or self.title,
-            description=description or self.description,
-            formula=self.formula,
-            unknown=unknown or self.unknown,
-            after=self.after,
+        rows, strings = self._rows(values)
+        column = Column(
+            self.name,
+            title or self.title,
+            rows,
+            self.unit,
+            strings,
+            description or self.description,
+            self.delta,
+            self.formula,
+            unknown or self.unknown,
+            self.after,
         )
         if column.kind != self.kind:
             raise DeclarationError(
-                f"column {self.name} is declared as {self.kind} and filled with {column.kind}"
+                f"column {column.name} is declared as {self.kind} and filled with {column.kind}"
             )
         return column
 
-    def _column(self, values: Values) -> Column:
+    def _rows(self, values: Values) -> tuple[npt.NDArray[Any], Sequence[str] | None]:
+        """Values as a column holds them, and the texts that they number."""
         if isinstance(values, Texts):
-            codes, strings = values
-            return Column(self.name, self.title, codes, self.unit, strings, delta=self.delta)
+            return values
         if isinstance(values, np.ndarray):
-            return Column(self.name, self.title, values, self.unit, delta=self.delta)
+            return values, None
         if self.kind != "text":
-            dtype = np.bool_ if self.kind == "bool" else np.float64
-            return Column(self.name, self.title, np.array(values, dtype), self.unit, delta=self.delta)
+            return np.array(values, np.bool_ if self.kind == "bool" else np.float64), None
         code: dict[object, int] = {}
         codes = np.array([code.setdefault(text, len(code)) for text in values], np.int32)
-        return Column(self.name, self.title, codes, self.unit, [str(text) for text in code], delta=self.delta)
+        return codes, [str(text) for text in code]
 
 
 def number(

@@ -107,6 +107,21 @@ class Names:
         cache = self._text_cache
         return [cache.get(name) or self.text(name) for name in names]
 
+    def colors(self, names: npt.NDArray[np.integer]) -> npt.NDArray[np.uint8]:
+        """The color keys of names."""
+        is_known, keys = self._color_cache
+        if not is_known[names].all():
+            new = names[~is_known[names]]
+            keys[new] = [color_key(text) for text in self.texts(new.tolist())]
+            is_known[new] = True
+        result: npt.NDArray[np.uint8] = keys[names]
+        return result
+
+    @cached_property
+    def _color_cache(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.uint8]]:
+        """By name, whether its color key was computed, and the key."""
+        return np.zeros(self.n_names, np.bool_), np.zeros(self.n_names, np.uint8)
+
 
 def names_of(trace: Trace, more: tuple[str, ...]) -> Names:
     """Names of a trace's events; the texts of steps come before `more`, which begins at `first_more(names,

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
 Uint8s = npt.NDArray[np.uint8]
 EXACT = 2**53 - 1
+TRIED = 256  # numbers that are packed in both ways to choose one
+SHARP = 2**16
+# Of n bytes, c of them alike, the c save this of n's own entry.
+ENTROPY_WEIGHTS: list[int] = [0, *(round(SHARP * n * math.log2(n)) for n in range(1, 8 * TRIED + 1))]
 
 
-def packed(values: npt.NDArray[np.int64], is_delta: bool) -> tuple[str, int, int, bytes]:
+def packed(values: Int64s, is_delta: bool) -> tuple[str, int, int, bytes]:
     """(format of a number such as `u2`: letter and bytes; base; scale; planes) of integers, or of their
     differences.
 
@@ -54,6 +60,70 @@ def _width(value: int) -> int:
     return max(1, (value.bit_length() + 7) // 8)
 
 
+def packed_parts(
+    values: Int64s, order: Int64s, offsets: Int64s, is_delta: bool, lengths: Int64s | None = None
+) -> list[tuple[str, int, int, bytes, bool]]:
+    """`packed` of each part, with whether it counts from the end before: the rows order[offsets[k]:
+    offsets[k + 1]] are part k, which none is empty.
+
+    `lengths` of values that are starts: a part whose first differences take fewer bits so counts from the
+    end before (the start and the length of the row before).
+
+    Raises OverflowError as `packed`; IndexError for rows without a value, empty parts and more than 256.
+
+        starts  0 5 9     lengths  5 3 1     from the ends  0 0 1
+    """
+    n, n_parts = len(order), len(offsets) - 1
+    is_inside = not n or (order.min() >= 0 and order.max() < len(values))
+    is_divided = 0 <= n_parts <= 256 and (np.diff(offsets) > 0).all()
+    if not is_inside or not is_divided or (lengths is not None and len(lengths) != len(values)):
+        raise IndexError
+    if n_parts and (offsets[0] < 0 or offsets[-1] > n):
+        raise IndexError
+    return [
+        _packed_part(values[rows], is_delta, None if lengths is None else lengths[rows])
+        for rows in (order[a:b] for a, b in itertools.pairwise(offsets.tolist()))
+    ]
+
+
+def _packed_part(values: Int64s, is_delta: bool, lengths: Int64s | None) -> tuple[str, int, int, bytes, bool]:
+    if lengths is not None and _is_exact(values[:TRIED], lengths[:TRIED]):
+        ends = values - (np.cumsum(lengths) - lengths)
+        if _entropy(ends[:TRIED]) < _entropy(values[:TRIED]) and _is_exact(values, lengths):
+            return *packed(ends, is_delta), True
+    return *packed(values, is_delta), False
+
+
+def _is_exact(values: Int64s, lengths: Int64s) -> bool:
+    """Whether a browser's numbers can represent every start and the sum of the lengths before it."""
+    return int(lengths.min()) >= 0 and sum(lengths.tolist()) + max(int(values.max()), 0) <= EXACT
+
+
+def _entropy(values: Int64s) -> int:
+    """Bits, times SHARP, of packed differences if each byte takes as many as its frequency deserves."""
+    try:
+        planes = packed(values, True)[3]
+    except OverflowError:
+        return 64 * SHARP * len(values)
+    counts = np.bincount(np.frombuffer(planes, np.uint8), minlength=256)
+    saved: int = sum(ENTROPY_WEIGHTS[count] for count in counts.tolist())
+    return ENTROPY_WEIGHTS[len(planes)] - saved
+
+
+def divided(parts: Uint8s) -> tuple[Uint8s, Int64s, Int64s]:
+    """(the number of each row's part, from 0 in ascending order; rows by part; where each part begins in
+    these, and the last one's end).
+
+        parts  7 2 7 2 2     numbers  1 0 1 0 0     rows  1 3 4 0 2     begins  0 3 5
+    """
+    sizes = np.bincount(parts, minlength=256)
+    used = np.flatnonzero(sizes)
+    number = np.zeros(256, np.uint8)
+    number[used] = np.arange(len(used))
+    order = np.argsort(parts, kind="stable").astype(np.int64)
+    return number[parts], order, np.cumsum([0, *sizes[used].tolist()], dtype=np.int64)
+
+
 class BoxStyles:
     """Per-box style columns of some rows: line, depth, name and family of each box, by its row and its
     event's key.
@@ -79,7 +149,7 @@ class BoxStyles:
 
     def fill(
         self,
-        columns: tuple[npt.NDArray[np.int64], Int32s, Uint8s],
+        columns: tuple[Int64s, Int32s, Uint8s],
         boxes: npt.NDArray[Any],
         window: tuple[int, int],
         shifts: tuple[int, int, int],

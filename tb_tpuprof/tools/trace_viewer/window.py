@@ -10,7 +10,6 @@ import numpy.typing as npt
 from tb_tpuprof.analysis.timeline.boxes import box_columns
 from tb_tpuprof.analysis.timeline.counters import counter_ranges, counter_samples, unit_of
 from tb_tpuprof.analysis.timeline.layers import Layer
-from tb_tpuprof.analysis.timeline.names import color_key
 from tb_tpuprof.analysis.timeline.steps import step_marks
 from tb_tpuprof.analysis.timeline.tracks import Track
 from tb_tpuprof.errors import BadParameter
@@ -58,27 +57,38 @@ def window_of(view: View, params: Params) -> Window:
 
 
 class TextCodes:
-    """Texts of several hosts numbered together."""
+    """Texts of several hosts numbered together, with their color keys."""
 
     def __init__(self) -> None:
         self.codes: dict[str, int] = {}
+        self._colors: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]] = []
 
     def of(
         self, view: HostView, names: npt.NDArray[np.int32], seen: npt.NDArray[np.uint8]
     ) -> npt.NDArray[np.int32]:
         """Codes of a host's names; `seen` marks the names that occur."""
         distinct = np.flatnonzero(seen)
-        codes = self.codes
+        codes, known = self.codes, view.drawn.names
         code_of = np.empty(len(seen), np.int32)
-        code_of[distinct] = [
-            codes.setdefault(text, len(codes)) for text in view.drawn.names.texts(distinct.tolist())
-        ]
+        new = np.array(
+            [codes.setdefault(text, len(codes)) for text in known.texts(distinct.tolist())], np.int32
+        )
+        code_of[distinct] = new
+        self._colors.append((new, known.colors(distinct)))
         return code_of.take(names)
 
     @property
     def strings(self) -> list[str]:
         """Texts by code."""
         return list(self.codes)
+
+    @property
+    def color_keys(self) -> npt.NDArray[np.uint8]:
+        """Color keys by code."""
+        keys = np.zeros(len(self.codes), np.uint8)
+        for codes, colors in self._colors:
+            keys[codes] = colors
+        return keys
 
 
 def tracks_table(view: View) -> Table:
@@ -178,31 +188,27 @@ def boxes_tables(chosen: Chosen, window: Window) -> dict[str, Table]:
         filled[0] if len(filled) == 1 else [np.concatenate(column) for column in zip(*filled, strict=True)]
     )
     track, depth, start, duration, longest, name, family, event, n_merged = columns
-    strings = codes.strings
-    keys = np.array([color_key(text) for text in strings], np.uint8)
     boxes = {
         "track": track,
         "depth": depth,
         "start_ps": start,
         "duration_ps": duration,
         "longest_ps": longest,
-        "name": Texts(name, strings),
+        "name": Texts(name, codes.strings),
         "family": family,
         "event": event,
         "n_merged": n_merged,
     }
     table = replace(BOXES.fill(boxes), parts=_parts(depth, n_merged))
-    return {"boxes": table, "colors": COLORS.fill({"color_key": keys})}
+    return {"boxes": table, "colors": COLORS.fill({"color_key": codes.color_keys})}
 
 
 def _parts(depth: npt.NDArray[np.integer], n_merged: npt.NDArray[np.integer]) -> npt.NDArray[np.uint8]:
     """A number for boxes that are alike: single or merged ones of the same depth. Merged ones have times in
     whole pixels, and names and gaps differ by depth.
     """
-    numbers: npt.NDArray[np.uint8] = (2 * np.minimum(depth, MAX_DEPTH_APART) + (n_merged > 1)).astype(
-        np.uint8
-    )
-    return numbers
+    numbers: npt.NDArray[np.uint8] = np.minimum(depth, MAX_DEPTH_APART).astype(np.uint8)
+    return 2 * numbers + (n_merged > 1)
 
 
 def _boxes(
@@ -229,8 +235,8 @@ def _boxes(
 
 def steps_table(view: View, window: Window) -> Table:
     """Steps in the window, of hosts that have at most one per MIN_STEP_PX pixels."""
-    host_of, parts, names = [], [], []
-    for host in view.hosts:
+    parts, names = [], []
+    for row, host in enumerate(view.hosts):
         marks = step_marks(host.trace)
         start = marks.start_ps + host.offset_ps
         visible = np.flatnonzero(
@@ -238,14 +244,20 @@ def steps_table(view: View, window: Window) -> Table:
         )
         if len(visible) * MIN_STEP_PX > window.width_px:
             continue
-        parts.append((marks.number[visible], start[visible], marks.duration_ps[visible]))
-        names += [marks.name[row] for row in visible.tolist()]
-        host_of += [host.host] * len(visible)
-    number, start, duration = (
-        np.concatenate([np.empty(0, np.int64), *(part[i] for part in parts)]) for i in range(3)
+        host_of = np.full(len(visible), row)
+        parts.append((marks.number[visible], host_of, start[visible], marks.duration_ps[visible]))
+        names += [marks.name[step] for step in visible.tolist()]
+    number, host_of, start, duration = (
+        np.concatenate([np.empty(0, np.int64), *(part[i] for part in parts)]) for i in range(4)
     )
     return STEPS.fill(
-        {"step": number, "host": host_of, "start_ps": start, "duration_ps": duration, "name": names}
+        {
+            "step": number,
+            "host": Texts(host_of, [host.host for host in view.hosts]),
+            "start_ps": start,
+            "duration_ps": duration,
+            "name": names,
+        }
     )
 
 

@@ -37,7 +37,7 @@ class _Parts:
     """
 
     number: npt.NDArray[np.uint8]
-    order: Int64s
+    order: npt.NDArray[np.int32]
     offsets: Int64s
 
 
@@ -65,6 +65,7 @@ def encode_columns(payload: Payload) -> bytes:
         for column in table.columns
     ]
     large = [one for one in sent if len(one.column.values) >= POLICY.min_parallel_rows]
+    large.sort(key=lambda one: not one.column.after)  # those that are packed in two ways take longest
     ahead = dict(zip(map(id, large), run_in_parallel(_buffers, large), strict=True)) if large else {}
     in_order = iter(sent)
 

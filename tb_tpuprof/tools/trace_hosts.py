@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tb_tpuprof.analysis.steps.clocks import long_time
+from tb_tpuprof.analysis.timeline.counters import counter_of
 from tb_tpuprof.analysis.timeline.focus import focus
 from tb_tpuprof.analysis.timeline.steps import step_marks
 from tb_tpuprof.analysis.timeline.timeline import Timeline, timeline
@@ -54,8 +55,7 @@ class HostView:
 
     def counter_of(self, line: int) -> int:
         """The counter (row of `counters`) that a line shows, -1 for a line of events."""
-        number = line - len(self.trace.lines)
-        return number if 0 <= number < len(self.trace.counters) else -1
+        return counter_of(self.trace, line)
 
     def track_of(self, line: int) -> Track:
         """The track of a line that has events."""

@@ -119,6 +119,12 @@ def _first_equal(values: Floats, group_value: Floats, group: Int64s) -> npt.NDAr
     return first
 
 
+def counter_of(trace: Trace, line: int) -> int:
+    """The counter (row of `counters`) that a line shows, -1 for a line of events."""
+    number = line - len(trace.lines)
+    return number if 0 <= number < len(trace.counters) else -1
+
+
 def counter_name(trace: Trace, counter: int) -> str:
     """A counter's name with its series, if it has several."""
     series = trace.strings.get(int(trace.counters["series"][counter]))

@@ -107,20 +107,19 @@ class Names:
         cache = self._text_cache
         return [cache.get(name) or self.text(name) for name in names]
 
-    def colors(self, names: npt.NDArray[np.integer]) -> npt.NDArray[np.uint8]:
-        """The color keys of names."""
-        is_known, keys = self._color_cache
-        if not is_known[names].all():
-            new = names[~is_known[names]]
-            keys[new] = [color_key(text) for text in self.texts(new.tolist())]
-            is_known[new] = True
-        result: npt.NDArray[np.uint8] = keys[names]
-        return result
+    def looks(self, names: npt.NDArray[np.integer]) -> tuple[list[str], npt.NDArray[np.uint8]]:
+        """The texts of names, and their color keys."""
+        texts, keys = self._look_cache
+        new = names[texts[names] == None]  # noqa: E711
+        if len(new):
+            texts[new] = self.texts(new.tolist())
+            keys[new] = [color_key(text) for text in texts[new].tolist()]
+        return texts[names].tolist(), keys[names]
 
     @cached_property
-    def _color_cache(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.uint8]]:
-        """By name, whether its color key was computed, and the key."""
-        return np.zeros(self.n_names, np.bool_), np.zeros(self.n_names, np.uint8)
+    def _look_cache(self) -> tuple[npt.NDArray[np.object_], npt.NDArray[np.uint8]]:
+        """Texts and color keys by name, None until they are looked up."""
+        return np.empty(self.n_names, np.object_), np.zeros(self.n_names, np.uint8)
 
 
 def names_of(trace: Trace, more: tuple[str, ...]) -> Names:

@@ -113,7 +113,7 @@ def packed(values: cython.const[int64_t][::1], is_delta: cython.bint):
 
 def packed_parts(
     values: cython.const[int64_t][::1],
-    order: cython.const[int64_t][::1],
+    order: cython.const[int32_t][::1],
     offsets: cython.const[int64_t][::1],
     is_delta: cython.bint,
     lengths: cython.const[int64_t][::1] = None,
@@ -122,20 +122,14 @@ def packed_parts(
     each part: to get it back, a thread may have to wait for another that has it.
     """
     n: int64_t = order.shape[0]
-    n_values: int64_t = values.shape[0]
     n_parts: int64_t = offsets.shape[0] - 1
-    row: int64_t
     k: int64_t
-    good: cython.bint = 0 <= n_parts <= 256 and (lengths is None or lengths.shape[0] == n_values)
+    good: cython.bint = values.shape[0] == n and (lengths is None or lengths.shape[0] == n)
     plans: Plan[256]
     out: cython.pointer(uint8_t)[256]
-    if not good:
-        raise IndexError
-    for k in range(n_parts):
+    good = good and 0 <= n_parts <= 256
+    for k in range(n_parts if good else 0):
         good = good and 0 <= offsets[k] < offsets[k + 1] <= n
-    with cython.nogil:
-        for row in range(n):
-            good = good and 0 <= order[row] < n_values
     if not good:
         raise IndexError
     if n_parts == 0:
@@ -181,13 +175,13 @@ def packed_parts(
 @cython.exceptval(check=False)
 def planned_part(
     values: cython.pointer(cython.const[int64_t]),
-    rows: cython.pointer(cython.const[int64_t]),
+    rows: cython.pointer(cython.const[int32_t]),
     n: int64_t,
     is_delta: cython.bint,
     lengths: cython.pointer(cython.const[int64_t]),
     gathered: cython.pointer(int64_t),
 ) -> Plan:
-    """Gather a part's values, less the lengths of the rows before if their first ones then take fewer bits."""
+    """Gather a part's values, less the lengths of the rows before if the first ones then take fewer bits."""
     plan: Plan
     is_after: cython.bint = False
     size: int64_t = min(n, TRIED)
@@ -211,7 +205,7 @@ def planned_part(
 @cython.exceptval(check=False)
 def gather(
     values: cython.pointer(cython.const[int64_t]),
-    rows: cython.pointer(cython.const[int64_t]),
+    rows: cython.pointer(cython.const[int32_t]),
     n: int64_t,
     lengths: cython.pointer(cython.const[int64_t]),
     gathered: cython.pointer(int64_t),
@@ -458,9 +452,9 @@ def divided(parts: cython.const[uint8_t][::1]):
     """Rows by part; see `plain.packing.divided`."""
     n: int64_t = parts.shape[0]
     numbers = np.empty(n, np.uint8)
-    order = np.empty(n, np.int64)
+    order = np.empty(n, np.int32)
     number: uint8_t[::1] = numbers
-    out: int64_t[::1] = order
+    out: int32_t[::1] = order
     next_place: int64_t[256]
     odd: int64_t[256]
     number_of: uint8_t[256]
@@ -490,7 +484,7 @@ def divided(parts: cython.const[uint8_t][::1]):
     with cython.nogil:
         for i in range(n):
             number[i] = number_of[parts[i]]
-            out[next_place[parts[i]]] = i
+            out[next_place[parts[i]]] = cython.cast(int32_t, i)
             next_place[parts[i]] += 1
     return numbers, order, np.array(offsets, np.int64)
 

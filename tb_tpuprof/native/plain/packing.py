@@ -61,24 +61,19 @@ def _width(value: int) -> int:
 
 
 def packed_parts(
-    values: Int64s, order: Int64s, offsets: Int64s, is_delta: bool, lengths: Int64s | None = None
+    values: Int64s, order: Int32s, offsets: Int64s, is_delta: bool, lengths: Int64s | None = None
 ) -> list[tuple[str, int, int, bytes, bool]]:
-    """`packed` of each part, with whether it counts from the end before: the rows order[offsets[k]:
-    offsets[k + 1]] are part k, which none is empty.
+    """`packed` of each part, and whether it counts from the end before. `order` and `offsets` are those of
+    `divided`.
 
     `lengths` of values that are starts: a part whose first differences take fewer bits so counts from the
     end before (the start and the length of the row before).
 
-    Raises OverflowError as `packed`; IndexError for rows without a value, empty parts and more than 256.
+    Raises OverflowError as `packed`; IndexError if there is not one value and length for each row.
 
         starts  0 5 9     lengths  5 3 1     from the ends  0 0 1
     """
-    n, n_parts = len(order), len(offsets) - 1
-    is_inside = not n or (order.min() >= 0 and order.max() < len(values))
-    is_divided = 0 <= n_parts <= 256 and (np.diff(offsets) > 0).all()
-    if not is_inside or not is_divided or (lengths is not None and len(lengths) != len(values)):
-        raise IndexError
-    if n_parts and (offsets[0] < 0 or offsets[-1] > n):
+    if len(values) != len(order) or (lengths is not None and len(lengths) != len(order)):
         raise IndexError
     return [
         _packed_part(values[rows], is_delta, None if lengths is None else lengths[rows])
@@ -110,7 +105,7 @@ def _entropy(values: Int64s) -> int:
     return ENTROPY_WEIGHTS[len(planes)] - saved
 
 
-def divided(parts: Uint8s) -> tuple[Uint8s, Int64s, Int64s]:
+def divided(parts: Uint8s) -> tuple[Uint8s, Int32s, Int64s]:
     """(the number of each row's part, from 0 in ascending order; rows by part; where each part begins in
     these, and the last one's end).
 
@@ -120,7 +115,7 @@ def divided(parts: Uint8s) -> tuple[Uint8s, Int64s, Int64s]:
     used = np.flatnonzero(sizes)
     number = np.zeros(256, np.uint8)
     number[used] = np.arange(len(used))
-    order = np.argsort(parts, kind="stable").astype(np.int64)
+    order = np.argsort(parts, kind="stable").astype(np.int32)
     return number[parts], order, np.cumsum([0, *sizes[used].tolist()], dtype=np.int64)
 
 

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.timeline.boxes import box_columns
-from tb_tpuprof.analysis.timeline.counters import counter_ranges, counter_samples, unit_of
+from tb_tpuprof.analysis.timeline.counters import counter_of, counter_ranges, counter_samples, unit_of
 from tb_tpuprof.analysis.timeline.layers import Layer
 from tb_tpuprof.analysis.timeline.steps import step_marks
-from tb_tpuprof.analysis.timeline.tracks import Track
+from tb_tpuprof.analysis.timeline.timeline import timeline
+from tb_tpuprof.analysis.timeline.tracks import Track, tracks
 from tb_tpuprof.errors import BadParameter
 from tb_tpuprof.tools.base import Params
 from tb_tpuprof.tools.payload import Scalar, Table
 from tb_tpuprof.tools.spec import Texts
 from tb_tpuprof.tools.trace_hosts import HostView, View
 from tb_tpuprof.tools.trace_viewer.tables import ACTIVE, BOXES, COLORS, COUNTERS, HOSTS, STEPS, TRACKS
+from tb_tpuprof.trace.trace import Trace
 
 Chosen = list[tuple[HostView, list[Track]]]
 MIN_STEP_PX = 3
@@ -68,13 +72,12 @@ class TextCodes:
     ) -> npt.NDArray[np.int32]:
         """Codes of a host's names; `seen` marks the names that occur."""
         distinct = np.flatnonzero(seen)
-        codes, known = self.codes, view.drawn.names
+        texts, colors = view.drawn.names.looks(distinct)
+        codes = self.codes
+        new = np.array([codes.setdefault(text, len(codes)) for text in texts], np.int32)
+        self._colors.append((new, colors))
         code_of = np.empty(len(seen), np.int32)
-        new = np.array(
-            [codes.setdefault(text, len(codes)) for text in known.texts(distinct.tolist())], np.int32
-        )
         code_of[distinct] = new
-        self._colors.append((new, known.colors(distinct)))
         return code_of.take(names)
 
     @property
@@ -94,7 +97,7 @@ class TextCodes:
 def tracks_table(view: View) -> Table:
     """All tracks of the hosts."""
     pairs = [(host, track) for host in view.hosts for track in host.tracks]
-    sizes = [_size(host, track) for host, track in pairs]
+    sizes = [size for host in view.hosts for size in _sizes(host.trace)]
     return TRACKS.fill(
         {
             "track": np.array([host.track_ids(track.line) for host, track in pairs], np.int64),
@@ -102,41 +105,48 @@ def tracks_table(view: View) -> Table:
             "section": [track.section for _, track in pairs],
             "name": [track.name for _, track in pairs],
             "kind": [track.kind for _, track in pairs],
-            "n_events": np.array([size[0] for size in sizes], np.int64),
-            "n_depths": np.array([size[1] for size in sizes], np.int64),
+            "n_events": np.array([size.n_events for size in sizes], np.int64),
+            "n_depths": np.array([size.n_depths for size in sizes], np.int64),
             "is_derived": np.array([track.is_derived for _, track in pairs], np.bool_),
             "order": np.arange(len(pairs)),
-            "min_value": np.array([size[2] for size in sizes], np.float64),
-            "max_value": np.array([size[3] for size in sizes], np.float64),
-            "unit": [_unit(host, track) for host, track in pairs],
+            "min_value": np.array([size.lowest for size in sizes], np.float64),
+            "max_value": np.array([size.highest for size in sizes], np.float64),
+            "unit": [size.unit for size in sizes],
         }
     )
 
 
-def _size(host: HostView, track: Track) -> tuple[int, int, float, float]:
-    """(events or samples, rows, lowest and highest value of a counter) of a track."""
-    counter = host.counter_of(track.line)
+class _Size(NamedTuple):
+    """A track's events or samples and rows; a counter's lowest and highest value and their unit."""
+
+    n_events: int
+    n_depths: int
+    lowest: float = np.nan
+    highest: float = np.nan
+    unit: str = ""
+
+
+@once
+def _sizes(trace: Trace) -> tuple[_Size, ...]:
+    """Sizes of the tracks, in drawing order."""
+    return tuple(_size(trace, track) for track in tracks(trace))
+
+
+def _size(trace: Trace, track: Track) -> _Size:
+    counter = counter_of(trace, track.line)
     if counter >= 0:
-        ranges = counter_ranges(host.trace)
-        return (
-            int(host.trace.counters["n_samples"][counter]),
+        ranges = counter_ranges(trace)
+        return _Size(
+            int(trace.counters["n_samples"][counter]),
             1,
             float(ranges.lowest[counter]),
             float(ranges.highest[counter]),
+            unit_of(trace, counter),
         )
-    layer = host.drawn.derived if track.line >= host.drawn.derived.first_line else host.drawn.file
+    drawn = timeline(trace)
+    layer = drawn.derived if track.line >= drawn.derived.first_line else drawn.file
     line = track.line - layer.first_line
-    return (
-        int(layer.line_offsets[line + 1] - layer.line_offsets[line]),
-        int(layer.n_depths[line]),
-        np.nan,
-        np.nan,
-    )
-
-
-def _unit(host: HostView, track: Track) -> str:
-    counter = host.counter_of(track.line)
-    return unit_of(host.trace, counter) if counter >= 0 else ""
+    return _Size(int(layer.line_offsets[line + 1] - layer.line_offsets[line]), int(layer.n_depths[line]))
 
 
 def layer_of_line(host: HostView, line: int) -> Layer | None:
@@ -161,8 +171,8 @@ def layers_of(host: HostView, chosen: list[Track]) -> list[tuple[Layer, npt.NDAr
 def counters_table(chosen: Chosen, window: Window) -> Table:
     """Samples of the chosen counters, thinned to what is visible."""
     parts = []
-    for host, tracks in chosen:
-        for track in tracks:
+    for host, host_tracks in chosen:
+        for track in host_tracks:
             counter = host.counter_of(track.line)
             if counter >= 0:
                 start_ps, end_ps = window.start_ps - host.offset_ps, window.end_ps - host.offset_ps

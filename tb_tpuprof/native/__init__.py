@@ -21,7 +21,7 @@ try:
     from tb_tpuprof.native.compiled.intervals import enclose, ending_first, flood, lanes, nest, relabel
     from tb_tpuprof.native.compiled.json_events import scan
     from tb_tpuprof.native.compiled.numbering import number, split
-    from tb_tpuprof.native.compiled.packing import BoxStyles, divided, packed, packed_parts
+    from tb_tpuprof.native.compiled.packing import divided, packed, packed_parts
     from tb_tpuprof.native.compiled.pairing import pair_up, tie
     from tb_tpuprof.native.compiled.pickles import unpickled
     from tb_tpuprof.native.compiled.riegeli import record_hash, untransposed
@@ -45,7 +45,7 @@ try:
         sums,
         tally,
     )
-    from tb_tpuprof.native.compiled.timeline import Rows
+    from tb_tpuprof.native.compiled.timeline import BoxStyles, Rows
     from tb_tpuprof.native.compiled.trace_json import EventWriter, members
     from tb_tpuprof.native.compiled.wire import add_records, fields, ints, parts, spans
 
@@ -57,7 +57,7 @@ except (ImportError, AttributeError):
     from tb_tpuprof.native.plain.intervals import enclose, ending_first, flood, lanes, nest, relabel
     from tb_tpuprof.native.plain.json_events import scan
     from tb_tpuprof.native.plain.numbering import number, split
-    from tb_tpuprof.native.plain.packing import BoxStyles, divided, packed, packed_parts
+    from tb_tpuprof.native.plain.packing import divided, packed, packed_parts
     from tb_tpuprof.native.plain.pairing import pair_up, tie
     from tb_tpuprof.native.plain.pickles import unpickled
     from tb_tpuprof.native.plain.riegeli import record_hash, untransposed
@@ -81,7 +81,7 @@ except (ImportError, AttributeError):
         sums,
         tally,
     )
-    from tb_tpuprof.native.plain.timeline import Rows
+    from tb_tpuprof.native.plain.timeline import BoxStyles, Rows
     from tb_tpuprof.native.plain.trace_json import EventWriter, members
     from tb_tpuprof.native.plain.wire import (
         Interner,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -140,10 +141,69 @@ def test_packing(values: list[int], scale: int, base: int, is_delta: bool) -> No
                 packed(np.array(far), is_delta)
 
 
+@settings(deadline=None, max_examples=300)
+@given(
+    st.integers(0, 2**32),
+    st.integers(1, 1500),
+    st.integers(1, 5),
+    st.sampled_from([1, 7, 90_585_943, 2**20, 3 * 2**33]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_packing_parts(
+    seed: int, n: int, n_parts: int, scale: int, is_delta: bool, has_lengths: bool
+) -> None:
+    from tb_tpuprof.native.compiled import packing
+
+    chance = np.random.default_rng(seed)
+    parts = chance.choice(chance.choice(256, n_parts, replace=False), n).astype(np.uint8)
+    lengths = chance.integers(0, chance.choice([2, 40, 10**6]), n) * scale
+    gaps = chance.integers(chance.choice([-5, 0]), chance.choice([1, 9, 2000]) + 1, n) * scale
+    values = chance.integers(-(10**6), 10**6) + np.cumsum(gaps + np.append(0, lengths[:-1]))
+    if chance.random() < 0.3:
+        values[chance.integers(0, n)] += 1
+    numbers, order, offsets = packing.divided(parts)
+    assert same((numbers, order, offsets), plain_packing.divided(parts))
+    assert np.array_equal(np.unique(parts)[numbers], parts)
+    given_lengths = lengths if has_lengths else None
+    found = []
+    for twin in (packing, plain_packing):
+        try:
+            found.append(twin.packed_parts(values, order, offsets, is_delta, given_lengths))
+        except OverflowError:
+            found.append("overflow")
+    assert found[0] == found[1]
+    assert (found[0] == "overflow") == bool((abs(values) >= 2**53).any())
+    for part, (a, b) in zip(found[0], itertools.pairwise(offsets.tolist()), strict=True):
+        if found[0] == "overflow":
+            break
+        rows = order[a:b]
+        before = lengths[rows].cumsum() - lengths[rows] if part[4] else 0
+        assert part[:4] == plain_packing.packed(values[rows] - before, is_delta)
+
+
+def test_packing_parts_of_other_rows_is_refused() -> None:
+    from tb_tpuprof.native.compiled import packing
+
+    _, order, offsets = packing.divided(np.zeros(3, np.uint8))
+    for twin in (packing, plain_packing):
+        for values, lengths in ((2, None), (4, None), (3, 2), (3, 4)):
+            with pytest.raises(IndexError):
+                twin.packed_parts(
+                    np.zeros(values, np.int64),
+                    order,
+                    offsets,
+                    True,
+                    None if lengths is None else np.zeros(lengths, np.int64),
+                )
+        none = np.empty(0, np.int64), np.empty(0, np.int32), np.zeros(1, np.int64)
+        assert twin.packed_parts(*none, True) == []
+
+
 @settings(deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 5000), st.integers(0, 20_000))
 def test_looks(seed: int, pixel_ps: int, origin_ps: int) -> None:
-    from tb_tpuprof.native.compiled import packing
+    from tb_tpuprof.native.compiled import timeline
 
     rng = np.random.default_rng(seed)
     n = 40
@@ -166,7 +226,7 @@ def test_looks(seed: int, pixel_ps: int, origin_ps: int) -> None:
     own_event = np.flatnonzero(rng.random(50) < 0.4).astype(np.int32)
     own = own_event, rng.integers(99, 120, len(own_event)).astype(np.int32), 8
     found = []
-    for twin in (packing, plain_packing):
+    for twin in (timeline, plain_timeline):
         columns = np.zeros((5, n), np.int64), np.zeros((3, n), np.int32), np.zeros(n, np.uint8)
         seen = np.zeros(120, np.uint8)
         looks = twin.BoxStyles(of_row, key, of_key, of_line, own)

@@ -1,25 +1,14 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Columns for the screen: boxes with their styles, numbers in few bytes. Compiled; the twins in
-`plain/packing.py` have the full docstrings.
-"""
+"""Numbers in few bytes. Compiled; the twins in `plain/packing.py` have the full docstrings."""
 
 import cython
 import numpy as np
 from cython.cimports.cpython.bytes import PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cython.cimports.libc.stdint import int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from cython.cimports.tb_tpuprof.native.compiled.prefetch import prefetch
+from cython.cimports.tb_tpuprof.native.compiled.digits import bits
 
 from tb_tpuprof.native.plain.packing import ENTROPY_WEIGHTS
 
-Box = cython.struct(
-    start=int64_t,
-    duration=int64_t,
-    longest=int64_t,
-    row=int32_t,
-    event=int32_t,
-    n_merged=int32_t,
-    unused=int32_t,
-)
 Divisor = cython.struct(
     scale=int64_t,
     shift=cython.int,  # the scale is 2 ** shift times an odd number
@@ -38,33 +27,13 @@ Plan = cython.struct(
     is_after=cython.bint,
     is_exact=cython.bint,
 )
-KEEP = cython.declare(uint8_t, 255)
-DIGITS = cython.declare(cython.int, 7)
-AHEAD = cython.declare(int64_t, 24)  # how many boxes ahead keys are prefetched
 EXACT = cython.declare(int64_t, 9007199254740991)
 TRIED = cython.declare(int64_t, 256)  # numbers that are packed in both ways to choose one
 SHARP = cython.declare(int64_t, 65536)
-TILE = cython.declare(int64_t, 512)  # numbers in `in_planes` at a time
-
+TILE = cython.declare(int64_t, 512)  # numbers at a time, so that they stay in the first cache
 WEIGHTS = cython.declare(int64_t[2049])
 for _count, _weight in enumerate(ENTROPY_WEIGHTS):
     WEIGHTS[_count] = _weight
-
-
-@cython.cfunc
-@cython.nogil
-@cython.exceptval(check=False)
-def bits(value: uint64_t) -> cython.int:
-    """Number of binary digits. Branch-free steps, since the size of numbers is hard to predict."""
-    n: cython.int = 0
-    step: cython.int
-    half: cython.int = 32
-    while half > 0:
-        step = half if value >> half != 0 else 0
-        value >>= step
-        n += step
-        half >>= 1
-    return n + cython.cast(cython.int, value)
 
 
 @cython.cfunc
@@ -487,131 +456,3 @@ def divided(parts: cython.const[uint8_t][::1]):
             out[next_place[parts[i]]] = cython.cast(int32_t, i)
             next_place[parts[i]] += 1
     return numbers, order, np.array(offsets, np.int64)
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def pair_of(begin: int64_t, pair_ps: int64_t, pixel_ps: int64_t) -> int64_t:
-    """Start of the pair of pixels that `begin` falls into: usually the pair before (`pair_ps`) or the next
-    one.
-    """
-    if begin < pair_ps or begin >= pair_ps + 2 * pixel_ps:
-        pair_ps += 2 * pixel_ps
-        if begin < pair_ps or begin >= pair_ps + 2 * pixel_ps:
-            pair_ps = begin // (2 * pixel_ps) * 2 * pixel_ps
-    return pair_ps
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def rounded(value: int64_t) -> int64_t:
-    """A number rounded to seven binary digits, halves upward."""
-    shift: cython.int = max(bits(value) - DIGITS, 0)
-    return ((value + ((cython.cast(int64_t, 1) << shift) >> 1)) >> shift) << shift
-
-
-@cython.final
-@cython.cclass
-class BoxStyles:
-    """Per-box style columns of some rows; see `plain.packing.BoxStyles`."""
-
-    row_line: cython.const[int32_t][::1]
-    row_depth: cython.const[int32_t][::1]
-    key: cython.const[int32_t][::1]
-    name: cython.const[int32_t][::1]
-    family: cython.const[uint8_t][::1]
-    has_own: cython.const[uint8_t][::1]
-    of_line: cython.const[uint8_t][::1]
-    own_event: cython.const[int32_t][::1]
-    own_name: cython.const[int32_t][::1]
-    own_family: uint8_t
-
-    def __init__(self, of_row, key, of_key, of_line, own_names):
-        self.row_line, self.row_depth = of_row
-        self.key = key
-        self.name, self.family, self.has_own = of_key
-        self.of_line = of_line
-        self.own_event, self.own_name, self.own_family = own_names
-
-    def fill(self, columns, boxes, window, shifts, seen: uint8_t[::1]):
-        """Columns of boxes, merged ones on whole pixels; see `plain.packing.BoxStyles.fill`."""
-        n: int64_t = len(boxes)
-        if n == 0:
-            return
-        raw: cython.const[uint8_t][::1] = boxes.view(np.uint8)
-        box: cython.pointer(cython.const[Box]) = cython.cast(
-            cython.pointer(cython.const[Box]), cython.address(raw[0])
-        )
-        longs: int64_t[:, :] = columns[0]
-        ints: int32_t[:, :] = columns[1]
-        families: uint8_t[:] = columns[2]
-        origin_ps: int64_t = window[0]
-        pixel_ps: int64_t = window[1]
-        line_shift: int64_t = shifts[0]
-        time_shift: int64_t = shifts[1]
-        event_shift: int64_t = shifts[2]
-        pair_ps: int64_t = 0
-        i: int64_t
-        own_row: int64_t
-        m: int32_t
-        line: int32_t
-        name: int32_t
-        family: uint8_t
-        begin: int64_t
-        end: int64_t
-        longest: int64_t
-        with cython.nogil:
-            for i in range(n):
-                prefetch(cython.address(self.key[box[min(i + AHEAD, n - 1)].event]))
-                line = self.row_line[box[i].row]
-                m = self.key[box[i].event]
-                name = self.name[m]
-                family = self.family[m]
-                if self.has_own[m]:
-                    own_row = self.own_at(box[i].event)
-                    if own_row >= 0:
-                        name = self.own_name[own_row]
-                        family = self.own_family
-                if self.of_line[line] != KEEP:
-                    family = self.of_line[line]
-                begin = box[i].start - origin_ps
-                end = begin + box[i].duration
-                longest = 0
-                if box[i].n_merged > 1:
-                    begin = max(begin, 0)
-                    pair_ps = pair_of(begin, pair_ps, pixel_ps)
-                    # Without branches, which would be hard to predict.
-                    begin = pair_ps + pixel_ps * (begin >= pair_ps + pixel_ps)
-                    end = pair_ps + pixel_ps * ((end > pair_ps) + (end > pair_ps + pixel_ps))
-                    longest = rounded(box[i].longest)
-                longs[0, i] = line + line_shift
-                longs[1, i] = begin + origin_ps + time_shift
-                longs[2, i] = end - begin
-                longs[3, i] = longest
-                longs[4, i] = box[i].event + event_shift
-                ints[0, i] = self.row_depth[box[i].row]
-                ints[1, i] = name
-                ints[2, i] = box[i].n_merged
-                families[i] = family
-                if 0 <= name < seen.shape[0]:
-                    seen[name] = 1
-
-    @cython.cfunc
-    @cython.nogil
-    @cython.exceptval(check=False)
-    def own_at(self, event: int32_t) -> int64_t:
-        """Index of an event among those with names of their own, -1 if it is not one of them."""
-        low: int64_t = 0
-        high: int64_t = self.own_event.shape[0]
-        middle: int64_t
-        while low < high:
-            middle = (low + high) // 2
-            if self.own_event[middle] < event:
-                low = middle + 1
-            else:
-                high = middle
-        return low if low < self.own_event.shape[0] and self.own_event[low] == event else -1

@@ -112,10 +112,13 @@ def _page(
     keys = [_sort_keys(host, order) for host in matches.hosts]
     if order in ("name", "track", "step", "host"):
         keys = _ranked(matches, order)
-    ties = [None if order == "start" else host.starts(host.events) for host in matches.hosts]
     parts = [
-        first_rows(-key if is_descending else key, offset + limit, ties=tie)
-        for key, tie in zip(keys, ties, strict=True)
+        first_rows(
+            -key if is_descending else key,
+            offset + limit,
+            ties=None if order == "start" else lambda rows, host=host: host.starts(host.events[rows]),
+        )
+        for key, host in zip(keys, matches.hosts, strict=True)
     ]
     key = np.concatenate([np.empty(0, np.int64), *(k[rows] for k, rows in zip(keys, parts, strict=True))])
     host_of = np.repeat(np.arange(len(parts)), [len(rows) for rows in parts])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -151,13 +152,17 @@ def _chosen(selection: Selection, events: Int64s) -> Selection:
     return Selection(among(selection.recorded, events), among(selection.derived, events))
 
 
-def first_rows(key: Int64s, n: int, ties: Int64s | None = None) -> npt.NDArray[np.intp]:
-    """Rows of the n smallest keys, ascending; of equal ones those of the smallest `ties`, else the first."""
+def first_rows(
+    key: Int64s, n: int, ties: Callable[[npt.NDArray[np.intp]], Int64s] | None = None
+) -> npt.NDArray[np.intp]:
+    """Rows of the n smallest keys, ascending; of equal ones those with the smallest `ties` (a function of
+    rows), else the first.
+    """
     if n >= len(key):
         return np.arange(len(key))
     limit = np.partition(key, n - 1)[n - 1]
     below, equal = np.flatnonzero(key < limit), np.flatnonzero(key == limit)
     n_equal = n - len(below)
     if ties is not None:
-        equal = equal[first_rows(ties[equal], n_equal)]
+        equal = equal[first_rows(ties(equal), n_equal)]
     return np.sort(np.concatenate((below, equal[:n_equal])))

@@ -114,6 +114,39 @@ def test_a_region_ends_with_its_last_operation() -> None:
     assert times(found, "host_compute") == [10 + 32, 10 + 62, 10 + 42]
 
 
+@pytest.mark.parametrize("has_regions", [True, False])
+def test_steps_that_wait_for_their_operations_are_not_dispatched(has_regions: bool) -> None:
+    """Each step waits for its operation. On a busy machine the pool's threads are suspended before they leave
+    the executor, or within the callback that lets the step go on: that is no work of later steps.
+    """
+    lines: dict[str, list[DrawnEvent]] = {"main": [], "pool": [], "second": []}
+    for i, late in enumerate((0, 130, 120, 0, 110, 150)):
+        at = 100 * i
+        lines["main"] += [
+            event("train", at, 95, _r=1, step_num=i),
+            event("FunctionRun", at + 10, 80, _r=1, _pt=2, _p=i),
+            event("ThreadpoolListener::Record", at + 11, 0, _pt=15, _p=i),
+        ]
+        in_callback = i % 2 == 1
+        pool = lines["second" if in_callback else "pool"]
+        pool += [
+            event("ExecutorState::Process", at + 21, 50 if in_callback else 50 + late, _ct=2, _c=i),
+            event("MatMul:MatMul", at + 22, 40 + i),
+            event("MemoryAllocation", at + 23, 0),
+        ]
+        if in_callback:
+            pool.append(event("ExecutorDoneCallback", at + 72, late, _ct=2, _c=i))
+        if has_regions:
+            pool += [
+                event("ThreadpoolListener::StartRegion", at + 20, 0, _ct=15, _c=i),
+                event("ThreadpoolListener::StopRegion", at + 73 + late, 0),
+            ]
+    found = steps(trace_of(**lines))
+    assert (found.how, found.name) == ("annotated", ("train 1", "train 2", "train 3", "train 4"))
+    assert (found.duration_ps / PS).tolist() == [95] * 4
+    assert found.n_incomplete == 0
+
+
 def test_hundreds_of_functions_each_have_their_own_time() -> None:
     """450 functions of 1 to 9 columns in each of two steps, of which every third works beside an operation
     for 1.

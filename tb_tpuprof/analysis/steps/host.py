@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from tb_tpuprof.analysis.cpu.events import cpu_events
 from tb_tpuprof.analysis.cpu.runs import cpu_runs
 from tb_tpuprof.analysis.events.memo import once
 from tb_tpuprof.analysis.events.nesting import are_inside, event_ends, parents, regions
@@ -34,6 +33,7 @@ from tb_tpuprof.analysis.steps.record import (
 )
 from tb_tpuprof.analysis.steps.waits import classes_and_waits, classify_line, has_user_events, waits_in_steps
 from tb_tpuprof.analysis.steps.windows import Windows, clipped, step_windows
+from tb_tpuprof.analysis.steps.worked import executed_until, worked_until
 from tb_tpuprof.native import classes_of, outermost
 from tb_tpuprof.trace.trace import Trace
 
@@ -99,7 +99,7 @@ def _annotation_markers(trace: Trace, event_class: Classes) -> _StepMarkers:
         call, run_end = runs.event, runs.end_ps
     if not len(call):
         call = _counted(trace, event_class, rows)
-        run_end = event_ends(trace, call)
+        run_end = executed_until(trace, call)
     work_end = _work_ends(number, group[call], run_end, end)
     names = trace.metadata["name"][trace.events["metadata"][rows]]
     are_alike = len(np.unique(names)) == 1 and len(np.unique(trace.event_line[rows])) == 1
@@ -288,7 +288,7 @@ def _other_threads(
         markers.source != "program",
     )
     rows = rows[~np.isin(trace.event_line[rows], lines)]
-    start, end = trace.events["start_ps"][rows], _worked_until(trace, rows, event_ends(trace, rows))
+    start, end = trace.events["start_ps"][rows], worked_until(trace, rows)
     if not by_group and (windows.start[1:] >= windows.end[:-1]).all():
         interval, window, start, end = clipped(start, end, windows)
         if windows.how == "annotated":
@@ -317,31 +317,6 @@ def _other_threads(
         np.full(len(interval), -1, np.int64),
         rows[interval].astype(np.int64),
     )
-
-
-def _worked_until(trace: Trace, rows: Rows, end: Int64s) -> Int64s:
-    """When each event's work ended, in ps: a region in which a thread runs operations ends with the last of
-    them.
-
-    The region's own end mark is set when the thread runs again, possibly much later.
-    """
-    pool_regions, ops = regions(trace), cpu_events(trace)
-    region = np.searchsorted(pool_regions.event, ops.event) - 1
-    region[region >= 0] = np.where(
-        trace.event_line[pool_regions.event[region[region >= 0]]] == trace.event_line[ops.event[region >= 0]],
-        region[region >= 0],
-        -1,
-    )
-    last_stop = np.zeros(len(pool_regions.event), np.int64)
-    np.maximum.at(last_stop, region[region >= 0], ops.stop_ps[region >= 0])
-    position = np.searchsorted(pool_regions.event, rows)
-    is_region = position < len(pool_regions.event)
-    is_region[is_region] = (pool_regions.event[position[is_region]] == rows[is_region]) & (
-        last_stop[position[is_region]] > 0
-    )
-    result: Int64s = end.copy()
-    result[is_region] = np.minimum(end[is_region], last_stop[position[is_region]])
-    return result
 
 
 def _in_bodies(trace: Trace, markers: _StepMarkers) -> Pieces:

@@ -5,6 +5,7 @@ fields.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -116,7 +117,7 @@ def _page(
         first_rows(
             -key if is_descending else key,
             offset + limit,
-            ties=None if order == "start" else lambda rows, host=host: host.starts(host.events[rows]),
+            ties=None if order == "start" else partial(_starts_of_rows, host),
         )
         for key, host in zip(keys, matches.hosts, strict=True)
     ]
@@ -129,6 +130,10 @@ def _page(
     start = np.concatenate([np.empty(0, np.int64), *starts])
     ordered = np.lexsort((event, host_of, start, -key if is_descending else key))[offset : offset + limit]
     return list(zip(host_of[ordered].tolist(), event[ordered].tolist(), strict=True))
+
+
+def _starts_of_rows(host: HostMatches, rows: npt.NDArray[np.intp]) -> Int64s:
+    return host.starts(host.events[rows])
 
 
 def _sort_keys(host: HostMatches, order: str) -> Int64s:

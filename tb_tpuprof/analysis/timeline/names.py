@@ -112,8 +112,9 @@ class Names:
         texts, keys = self._look_cache
         new = names[texts[names] == None]  # noqa: E711
         if len(new):
-            texts[new] = self.texts(new.tolist())
-            keys[new] = [color_key(text) for text in texts[new].tolist()]
+            found = self.texts(new.tolist())
+            keys[new] = [color_key(text) for text in found]
+            texts[new] = found  # last, for threads that see them
         return texts[names].tolist(), keys[names]
 
     @cached_property

@@ -75,6 +75,18 @@ def _spans(drawn: Timeline, events: Events) -> tuple[tuple[int, int], tuple[int,
     return (0, first), (first, len(events))
 
 
+def first_of_lines(drawn: Timeline, events: Events, n: int) -> npt.NDArray[np.intp]:
+    """Rows of the first n of the ascending events on each line: the n that start first are among these."""
+    begins = [
+        np.searchsorted(events[a:b], layer.line_offsets + layer.first_event) + a
+        for layer, (a, b) in zip(drawn.layers, _spans(drawn, events), strict=True)
+    ]
+    first = np.concatenate([begin[:-1] for begin in begins])
+    size = np.minimum(np.concatenate([np.diff(begin) for begin in begins]), n)
+    rows: npt.NDArray[np.intp] = np.arange(size.sum()) + np.repeat(first - (np.cumsum(size) - size), size)
+    return rows
+
+
 def _lines_of(layer: Layer, local: Events) -> Int64s:
     """Lines of ascending events of a layer: their numbers of events, repeated."""
     ends = np.searchsorted(local, layer.line_offsets)

@@ -110,6 +110,12 @@ def _page(
     matches: Matches, order: str, is_descending: bool, offset: int, limit: int
 ) -> list[tuple[int, int]]:
     """(host's index, event) of the matches of one page, in order; ties by start, then by event."""
+    if order == "start" and not is_descending:
+        firsts = [
+            host.only(columns.first_of_lines(host.timeline.drawn, host.events, offset + limit))
+            for host in matches.hosts
+        ]
+        matches = replace(matches, hosts=tuple(firsts))
     keys = [_sort_keys(host, order) for host in matches.hosts]
     if order in ("name", "track", "step", "host"):
         keys = _ranked(matches, order)

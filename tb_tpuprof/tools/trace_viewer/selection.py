@@ -61,9 +61,9 @@ class HostMatches:
         """The matches that the answer is about."""
         return self.derived if self.is_derived else self.recorded
 
-    def only(self, is_chosen: npt.NDArray[np.bool_]) -> HostMatches:
-        """Some of the matches that the answer is about."""
-        chosen = self.events[is_chosen]
+    def only(self, chosen_rows: npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> HostMatches:
+        """Some of the matches that the answer is about: a mask, or ascending rows."""
+        chosen = self.events[chosen_rows]
         return replace(self, derived=chosen) if self.is_derived else replace(self, recorded=chosen)
 
     def starts(self, events: Events) -> Int64s:

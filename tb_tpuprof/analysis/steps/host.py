@@ -97,13 +97,19 @@ def _annotation_markers(trace: Trace, event_class: Classes) -> _StepMarkers:
         # extend into the next step.
         runs = cpu_runs(trace)
         call, run_end = runs.event, runs.end_ps
-    if not len(call):
+    is_counted = not len(call)
+    if is_counted:
         call = _counted(trace, event_class, rows)
-        run_end = executed_until(trace, call)
-    work_end = _work_ends(number, group[call], run_end, end)
+        run_end = event_ends(trace, call)
     names = trace.metadata["name"][trace.events["metadata"][rows]]
     are_alike = len(np.unique(names)) == 1 and len(np.unique(trace.event_line[rows])) == 1
-    return _StepMarkers(rows, step_windows(number, begin, end, work_end, are_alike), "annotation")
+    work_end = _work_ends(number, group[call], run_end, end)
+    windows = step_windows(number, begin, end, work_end, are_alike)
+    if is_counted and windows.how == "dispatched":
+        # Or do these steps wait for their work, and only the pool's threads were late to leave it?
+        work_end = _work_ends(number, group[call], executed_until(trace, call), end)
+        windows = step_windows(number, begin, end, work_end, are_alike)
+    return _StepMarkers(rows, windows, "annotation")
 
 
 def _work_ends(number: Int64s, group: npt.NDArray[np.int32], end: Int64s, least: Int64s) -> Int64s:

@@ -17,7 +17,7 @@ import { MONITOR } from './state/capture';
 import { isTyping } from './state/keys';
 import { choose, run, tool } from './state/selection';
 import type { ToolProps } from './tools/tool';
-import { askAhead } from './tools/trace_viewer/ahead';
+import { askAhead } from './tools/trace_viewer/data/ahead';
 import { searchField } from './widgets/search_key';
 import { Failed, Loading } from './widgets/states';
 

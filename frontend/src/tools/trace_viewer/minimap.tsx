@@ -17,9 +17,9 @@ import {
   type Layer,
 } from '../../canvas/minimap';
 import { spanPs } from '../../canvas/viewport';
-import { decodeDensity, type Density } from './details_model';
-import { readTheme } from './theme';
-import type { Timeline } from './timeline';
+import { decodeDensity, type Density } from './data/details_model';
+import { readTheme } from './drawing/theme';
+import type { Timeline } from './state/timeline';
 
 const MINIMAP_PX = 36;
 

@@ -3,9 +3,9 @@ import { TRACE_VIEWER } from '../../api/tables/trace_viewer';
 import type { Column, Payload, Table } from '../../api/types';
 import { RULER_PX } from '../../canvas/overlay';
 import { complete, payloadOf } from '../testing';
-import { type Layout, layoutTracks } from './layout';
-import { decodeFacts, decodeWindow } from './model';
-import { arrange, PLAIN, type TrackView } from './track_view';
+import { type Layout, layoutTracks } from './drawing/layout';
+import { decodeFacts, decodeWindow } from './data/model';
+import { arrange, PLAIN, type TrackView } from './drawing/track_view';
 
 export const number = (name: string, values: number[]): Column => ({
   name,

@@ -2,12 +2,12 @@
 
 import type { VNode } from 'preact';
 import { asApiError } from '../../state/payload';
-import { TOOLS } from './keys';
-import { Legend } from './legend';
-import { Saving } from './saving';
-import { SearchBox } from './search_box';
-import type { Timeline } from './timeline';
-import { TracksMenu } from './tracks_menu';
+import { TOOLS } from './input/keys';
+import { Legend } from './tracks/legend';
+import { Saving } from './saving/saving';
+import { SearchBox } from './query/search_box';
+import type { Timeline } from './state/timeline';
+import { TracksMenu } from './tracks/menu';
 
 function ToolChoice({ timeline }: { timeline: Timeline }): VNode {
   return (

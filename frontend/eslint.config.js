@@ -38,20 +38,37 @@ const layerRules = Object.entries(MAY_IMPORT).map(([layer, allowed]) => {
 const toolNames = readdirSync(new URL('./src/tools/', import.meta.url), { withFileTypes: true })
   .filter((entry) => entry.isDirectory())
   .map((entry) => entry.name);
-const toolRules = toolNames.map((name) => {
-  const others = toolNames.filter((other) => other !== name);
-  return forbid(
+const others = (name) => toolNames.filter((other) => other !== name);
+const toolRules = toolNames.map((name) =>
+  forbid(
     [`src/tools/${name}/**/*.{ts,tsx}`],
     [
-      ...others.map((other) => `../${other}/**`),
-      ...others.map((other) => `../${other}`),
-      '../../app',
-      '../../app/*',
-      '../../index',
+      ...others(name).flatMap((other) => [`../${other}/**`, `../${other}`, `../../${other}/**`]),
+      '**/../../app',
+      '**/../../app/*',
+      '**/../../index',
     ],
     'a tool imports neither another tool nor the app',
-  );
-});
+  ),
+);
+
+// The folders of the trace viewer, from bottom to top.
+const VIEWER = ['data', 'drawing', 'state', 'input', 'tracks', 'query', 'marks', 'details', 'saving'];
+const viewerRules = VIEWER.map((folder, place) =>
+  forbid(
+    [`src/tools/trace_viewer/${folder}/**/*.{ts,tsx}`],
+    [
+      ...VIEWER.slice(place + 1).map((other) => `../${other}/**`),
+      ...['index', 'minimap', 'toolbar'].map((file) => `../${file}`),
+      ...others('trace_viewer').map((other) => `../../${other}/**`),
+      '../../../app',
+      '../../../app/*',
+      '../../../index',
+    ],
+    `${folder} imports only what is below it: ${VIEWER.slice(0, place).join(', ') || 'nothing'}`,
+    { ignores: ['**/*.test.{ts,tsx}'] },
+  ),
+);
 
 export default tseslint.config(
   { ignores: ['node_modules/', 'coverage/', 'dev/shots/'] },
@@ -97,4 +114,5 @@ export default tseslint.config(
   },
   ...layerRules,
   ...toolRules,
+  ...viewerRules,
 );

@@ -194,6 +194,14 @@ def test_every_package_has_a_place_in_its_part() -> None:
     assert {(part, package) for part, package in found if package not in (*ORDERS[part], "__init__")} == set()
 
 
+@pytest.mark.parametrize("part", ["analysis", "tools"])
+def test_tests_are_in_the_folder_of_their_package(part: str) -> None:
+    packages = {path.parent.name for path in (PACKAGE / part).glob("*/__init__.py")}
+    tested = {path.parent.name for path in (ROOT / "tests" / part).glob("*/*.py")}
+    assert tested
+    assert not tested - packages
+
+
 def test_packages_import_downward() -> None:
     wrong = []
     for path, tree in modules().items():

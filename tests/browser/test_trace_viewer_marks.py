@@ -16,7 +16,7 @@ from tests.browser.conftest import Server, Watch
 from tests.browser.test_trace_viewer_hands import open_viewer, param, stage_of
 from tests.browser.walking import KERAS, expect_state, frame_of, link, run_of, state_of
 from tests.golden_files import demo_runs
-from tests.tools.trace_questions import rows
+from tests.tools.trace_viewer.questions import rows
 
 PERFETTO_PAGE = """<title>waiting</title><script>
 addEventListener("message", (event) => {

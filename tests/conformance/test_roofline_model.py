@@ -87,7 +87,7 @@ def test_peaks_and_ridges_are_the_peer_s(name: str) -> None:
     ridge = dict(zip(roofs["name"], roofs["ridge_flops_per_byte"], strict=True))
     halved = (
         5300e9 / 2662.4e9 if "mi300" in name else 1.0
-    )  # the peer believes ROCm's tracer, see tests/analysis/test_peaks.py
+    )  # the peer believes ROCm's tracer, see tests/analysis/device/test_peaks.py
     assert number(payload.scalars["peak_flops_per_s"].value) / 1e9 == pytest.approx(
         float(peer["peak_flop_rate"]), rel=1e-5
     )

@@ -26,7 +26,7 @@ from tests.synthetic_devices import MemoryJob, kernels_xspace, memory_xspace
 from tests.synthetic_pod import Pod, pod_hosts
 from tests.synthetic_serving import Server, serving
 from tests.synthetic_torus import Slice, torus_hosts
-from tests.tools.test_pod_ranks import job as torch_groups
+from tests.tools.pod_viewer.test_ranks import job as torch_groups
 
 PYTORCH = ("ranks", "groups", "unequal")
 GPU_CAPTURES = Path(__file__).parents[1] / "data" / "gpu"

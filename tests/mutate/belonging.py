@@ -1,5 +1,5 @@
-"""Which tests belong to a module: those that import it or are named after it, then those of the modules that
-import it. All other tests that enter a mutated function come last.
+"""Which tests belong to a module: those that import it, are named after it or are in the folder of its
+package, then those of the modules that import it. All other tests that enter a mutated function come last.
 
 Goldens come last: they detect changes, not errors, so the report counts what only they detect. Browser tests
 and tests that run other programs are not used.
@@ -63,12 +63,14 @@ class Belonging:
         return [path for path in self._files("tests") if not path.rpartition("/")[2].startswith("test_")]
 
     def _own(self, module: str) -> list[str]:
-        """Test files that import a module, or are named after it or its package."""
-        names = _names(module)
+        """Test files that import a module, are named after it or its package, or are in its folder."""
+        names, folder = _names(module), _test_folder(module)
         return [
             test
             for test in self.tests
-            if dotted(module) in self._imported[test] or _bears(test.rpartition("/")[2], names)
+            if dotted(module) in self._imported[test]
+            or test.rpartition("/")[0] == folder
+            or _bears(test.rpartition("/")[2], names)
         ]
 
     def of(self, module: str) -> list[str]:
@@ -120,6 +122,12 @@ def _names(module: str) -> tuple[str, ...]:
     *folders, name = module.removesuffix(".py").split("/")
     package = folders[-1]
     return (name,) if len(folders) < 3 else (name, f"{package}_{name}", package)
+
+
+def _test_folder(module: str) -> str:
+    """The folder with the tests of a package's modules; empty for modules of no package."""
+    folders = module.split("/")[1:-1]
+    return "/".join(("tests", *folders)) if len(folders) > 1 else ""
 
 
 def _bears(test: str, names: tuple[str, ...]) -> bool:

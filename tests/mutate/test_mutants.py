@@ -155,11 +155,11 @@ def test_files_of_tests_are_chosen_by_their_beginning() -> None:
 def test_tests_belong_by_import_and_by_name() -> None:
     own_tests = TREE.own("tb_tpuprof/analysis/pod/join.py")
     assert "tests/plain/test_pod_join.py" in own_tests  # imports it
-    assert "tests/analysis/test_pod_stragglers.py" in own_tests  # bears the name of its package
-    assert "tests/tools/test_pod_viewer.py" in TREE.own("tb_tpuprof/tools/pod_viewer/tables.py")
+    assert "tests/analysis/pod/test_stragglers.py" in own_tests  # in the folder of its package
+    assert "tests/tools/pod_viewer/test_pod_viewer.py" in TREE.own("tb_tpuprof/tools/pod_viewer/tables.py")
     # Tests of those that import it come after its own.
     all_tests = TREE.of("tb_tpuprof/analysis/pod/groups.py")
-    assert set(all_tests) >= {"tests/analysis/test_pod_stragglers.py", "tests/plain/test_pod_join.py"}
+    assert set(all_tests) >= {"tests/analysis/pod/test_stragglers.py", "tests/plain/test_pod_join.py"}
     # Those that examine all tools come last for a module of a tool.
     assert "tests/tools/test_questions.py" in TREE.of("tb_tpuprof/tools/pod_viewer/channel_tables.py")
     assert "tests/tools/test_questions.py" not in all_tests

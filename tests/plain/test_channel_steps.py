@@ -16,7 +16,7 @@ from tb_tpuprof.tools.pod_viewer.view import TOOL
 from tests.payload_columns import table
 from tests.pod_drawing import N_STEPS, drawn_pod
 from tests.synthetic import write_run
-from tests.tools.test_pod_exchange import BLOCK_BYTES, permutes
+from tests.tools.pod_viewer.test_exchange import BLOCK_BYTES, permutes
 
 US = 1_000_000
 STEP_PS = 1000 * US

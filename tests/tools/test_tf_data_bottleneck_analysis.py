@@ -13,7 +13,7 @@ from tb_tpuprof.ingest.opening import open_trace
 from tb_tpuprof.tools.payload import Payload
 from tb_tpuprof.tools.tf_data_bottleneck_analysis.view import TOOL
 from tb_tpuprof.trace.trace import Trace
-from tests.analysis.test_tf_data import ROOT, event, plane, prefetched
+from tests.analysis.tf_data.test_tf_data import ROOT, event, plane, prefetched
 from tests.builders import PS, DrawnEvent, build, drawing
 from tests.payload_columns import table
 from tests.tools.drawn_session import session_of

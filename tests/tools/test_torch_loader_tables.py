@@ -8,9 +8,9 @@ import pytest
 
 from tb_tpuprof.analysis.input.torch_loader import Copies, loader_changes
 from tb_tpuprof.tools.input_pipeline_analyzer.torch_loader import loader_tables
-from tests.analysis.test_torch_loader import MANY, US
+from tests.analysis.input.test_torch_loader import MANY, US
 from tests.payload_columns import cells
-from tests.tools.test_inference_words import values
+from tests.tools.inference_profile.test_words import values
 
 ONE = replace(
     MANY,

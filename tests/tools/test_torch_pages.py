@@ -11,8 +11,8 @@ from tb_tpuprof.errors import ToolUnavailable
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import get_tool
 from tb_tpuprof.tools.payload import Column, Payload
-from tests.analysis.test_process_groups import default, rank, unlisted
-from tests.analysis.test_torch_kernels import events, kernel, launch, op, whole
+from tests.analysis.ops.test_torch_kernels import events, kernel, launch, op, whole
+from tests.analysis.pod.test_process_groups import default, rank, unlisted
 from tests.ingest.chrome_files import Event, written
 from tests.kineto_jobs import HOST, x
 from tests.tools.drawn_session import session_of

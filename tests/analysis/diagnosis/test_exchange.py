@@ -19,7 +19,7 @@ from tb_tpuprof.analysis.pod.join import Pod
 from tb_tpuprof.ingest.opening import trace_of_bytes
 from tests.analysis.diagnosis.drawn import evidence, part
 from tests.analysis.diagnosis.test_job_communication import GATHER, REDUCE, communication, host
-from tests.analysis.test_pod_numbers import collective
+from tests.analysis.pod.test_numbers import collective
 from tests.builders import PS
 from tests.synthetic_comm import comm_hosts
 

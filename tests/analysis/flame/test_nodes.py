@@ -25,7 +25,7 @@ from tb_tpuprof.analysis.flame.scopes import phase_of, scope_nodes
 from tb_tpuprof.analysis.flame.selection import selection
 from tb_tpuprof.analysis.flame.stacks import stacks
 from tb_tpuprof.analysis.steps.record import Steps
-from tests.analysis.test_hlo_columns import trace_of
+from tests.analysis.ops.test_hlo_columns import trace_of
 from tests.builders import PS, DrawnEvent, DrawnPlane, Stats, build, drawing
 
 

@@ -18,7 +18,7 @@ from tb_tpuprof.analysis.timeline.timeline import Timeline, timeline
 from tb_tpuprof.analysis.timeline.totals import self_time
 from tb_tpuprof.trace.trace import Trace
 from tests.builders import PS, DrawnEvent, DrawnPlane, build
-from tests.tools.trace_questions import gpu
+from tests.tools.trace_viewer.questions import gpu
 
 Int64s = npt.NDArray[np.int64]
 SEEDS = range(6)

@@ -21,7 +21,7 @@ from tb_tpuprof.analysis.timeline.tracks import tracks
 from tb_tpuprof.trace.stats import StatTable
 from tb_tpuprof.trace.trace import Trace
 from tests.builders import DrawnEvent, DrawnPlane, build
-from tests.tools.trace_questions import gpu
+from tests.tools.trace_viewer.questions import gpu
 
 OFFSET = 1000
 

@@ -31,6 +31,11 @@ import type { TrackView } from './drawing/track_view';
 import { ToolBar } from './toolbar';
 import { Tooltip } from './details/tooltip';
 import './style.css';
+import './tracks/style.css';
+import './details/style.css';
+import './query/style.css';
+import './marks/style.css';
+import './saving/style.css';
 
 /** Scroll positions are rounded to this, so that names are laid out once per screen, not once per frame. */
 const NAMES_STEP_PX = 256;

@@ -31,16 +31,16 @@ from tests.conformance import live, test_ops
 TESTS = Path(__file__).parent.parent
 REASONS = {*live.ALL_DIFFERENCES.values(), *test_ops.REASONS}
 _STEPS, _KERNELS, _PROOFS = (
-    "analysis/test_steps.py::",
-    "analysis/test_kernels.py::",
+    "analysis/steps/test_steps.py::",
+    "analysis/kernels/test_kernels.py::",
     "conformance/test_proofs.py::",
 )
 _MEMORY, _COST, _TREE = (
-    "analysis/test_memory.py::",
-    "analysis/test_hlo_cost.py::",
-    "analysis/test_op_tree.py::",
+    "analysis/memory/test_memory.py::",
+    "analysis/hlo/test_cost.py::",
+    "analysis/hlo/test_op_tree.py::",
 )
-_HLO_MEMORY = "analysis/test_hlo_memory.py::"
+_HLO_MEMORY = "analysis/hlo/test_memory.py::"
 _CUT_STEPS = (f"{_STEPS}test_first_and_last_of_many_steps_are_left_out",)
 _ACTIVE = (
     f"{_MEMORY}test_peak_fragmentation_and_active_allocations_are_those_of_a_direct_replay",
@@ -51,15 +51,15 @@ _LIFETIME = (
     f"{_PROOFS}test_a_lifetime_peak_is_never_below_what_was_in_use",
 )
 _OCCUPANCY = (
-    "analysis/test_occupancy.py::test_blocks",
-    "analysis/test_occupancy.py::test_beside_what_pytorch_computed",
+    "analysis/kernels/test_occupancy.py::test_blocks",
+    "analysis/kernels/test_occupancy.py::test_beside_what_pytorch_computed",
 )
 _NO_STEPS = (
     f"{_PROOFS}test_without_steps_there_is_no_average_of_steps",
     "tools/test_overview_page.py::test_without_steps_nothing_is_made_up",
 )
-_GPU_CORES = ("tools/test_pod_viewer.py::test_gpus_have_kernels_copies_and_collectives",)
-_NEWER_UNITS = ("analysis/test_kernel_names.py::test_differences_from_the_peer_s_list",)
+_GPU_CORES = ("tools/pod_viewer/test_pod_viewer.py::test_gpus_have_kernels_copies_and_collectives",)
+_NEWER_UNITS = ("analysis/events/test_kernel_names.py::test_differences_from_the_peer_s_list",)
 _NAMES = (f"{_PROOFS}test_what_is_no_number_is_called_as_its_maker_or_the_page_calls_it",)
 _NOT_WRITTEN = (f"{_PROOFS}test_no_tracer_of_the_corpus_writes_what_has_no_column",)
 _XLA = (f"{_COST}test_equals_xla", f"{_COST}test_equals_what_xla_says_now")
@@ -68,7 +68,7 @@ _ROOFS = ("tools/test_roofline_model.py::test_roofs_and_ridge",)
 PROOFS: dict[str, tuple[str, ...]] = {
     # live.py: synthetic runs
     "the peer prints 0.0% whatever": (
-        "analysis/test_utilization.py::test_planted_work_of_a_tpu_comes_back_out",
+        "analysis/overview/test_utilization.py::test_planted_work_of_a_tpu_comes_back_out",
     ),
     "the peer's overview has no verdict on TPUs": (
         "tools/test_input_pipeline_analyzer.py::test_planted_shares_of_a_tpu_come_back",
@@ -82,7 +82,7 @@ PROOFS: dict[str, tuple[str, ...]] = {
     ),
     "there are no steps: what is not known is empty": _NO_STEPS,
     "neither says anything: there are no steps": (
-        "analysis/test_input_pipeline.py::test_without_steps_the_verdict_is_open",
+        "analysis/input/test_pipeline.py::test_without_steps_the_verdict_is_open",
     ),
     "hosts differ: all parts are means": (
         f"{_PROOFS}test_parts_of_hosts_are_means_that_sum_to_the_mean_step",
@@ -91,7 +91,7 @@ PROOFS: dict[str, tuple[str, ...]] = {
         f"{_PROOFS}test_parts_of_hosts_are_means_that_sum_to_the_mean_step",
     ),
     "the vendor writes its name NVIDIA": _NAMES,
-    "the product's name, such as v5e": ("analysis/test_summary.py::test_amd_and_tpu_and_cpu",),
+    "the product's name, such as v5e": ("analysis/overview/test_summary.py::test_amd_and_tpu_and_cpu",),
     "a matrix product for sm90": _NEWER_UNITS,
     "cuBLAS's names on Hopper and Blackwell": _NEWER_UNITS,
     "computing is the mean over cores, as planted": (
@@ -104,7 +104,9 @@ PROOFS: dict[str, tuple[str, ...]] = {
     "steps that the capture's start or end may have cut are left out, as on the overview": _CUT_STEPS,
     "each GPU is a core; the peer has one per host": _GPU_CORES,
     "the host ran no operation": (f"{_PROOFS}test_a_host_without_operations_idles_in_no_span",),
-    "122% of the peak was counted": ("analysis/test_roof_excess.py::test_no_page_shows_more_than_a_peak",),
+    "122% of the peak was counted": (
+        "analysis/ops/test_roof_excess.py::test_no_page_shows_more_than_a_peak",
+    ),
     "a step's annotation contains what the GPUs did for it": (
         f"{_STEPS}test_a_step_s_annotation_that_contains_its_kernels_is_the_step",
     ),
@@ -125,11 +127,11 @@ PROOFS: dict[str, tuple[str, ...]] = {
         f"{_STEPS}test_without_annotations_a_step_lasts_from_one_run_of_a_function_to_the_next",
     ),
     "a GPU that did its part of the step at another time": (
-        "tools/test_pod_gpu_parts.py::test_a_gpu_that_did_its_part_at_another_time_has_a_span_of_its_own",
+        "tools/pod_viewer/test_gpu_parts.py::test_a_gpu_that_did_its_part_at_another_time_has_a_span_of_its_own",
     ),
     "calls of Python and events inside others": (
         f"{_STEPS}test_nested_work_is_counted_once_and_wrappers_not_at_all",
-        "tools/test_pod_exchange.py::test_every_class_of_a_host_s_step_has_its_part",
+        "tools/pod_viewer/test_exchange.py::test_every_class_of_a_host_s_step_has_its_part",
     ),
     "a generator's frames (`batches`) are waiting": (
         "truth/test_input.py::test_a_jax_loop_that_waits_for_its_loader_says_so_and_where",
@@ -144,20 +146,20 @@ PROOFS: dict[str, tuple[str, ...]] = {
         f"{_PROOFS}test_a_cudnn_call_moves_its_images_kernels_and_workspace_through_hbm",
     ),
     "sums over operations whose work differs": (
-        "analysis/test_roofline.py::test_sums",
+        "analysis/hlo/test_roofline.py::test_sums",
         f"{_TREE}test_every_node_is_the_sum_of_its_children",
     ),
     "a copy's bytes count once, where it ends": (
         f"{_PROOFS}test_a_copy_to_or_from_the_host_moves_its_array_once_from_its_start_to_its_done",
-        "analysis/test_async_ops.py::test_bytes_count_once_and_over_the_whole_copy",
-        "analysis/test_tpu_totals_corpus.py::test_hbm_bytes_of_a_run_with_host_offload",
+        "analysis/ops/test_async_ops.py::test_bytes_count_once_and_over_the_whole_copy",
+        "analysis/ops/test_tpu_totals_corpus.py::test_hbm_bytes_of_a_run_with_host_offload",
     ),
     "the data sheet's peak of MI300X": (
-        "analysis/test_peaks.py::test_the_data_sheet_wins_where_the_tracer_halves_the_bandwidth",
-        "analysis/test_peaks.py::test_of_the_real_trace_it_is_what_rocm_states",
+        "analysis/device/test_peaks.py::test_the_data_sheet_wins_where_the_tracer_halves_the_bandwidth",
+        "analysis/device/test_peaks.py::test_of_the_real_trace_it_is_what_rocm_states",
     ),
     "XLA:CPU's operations are listed": (
-        "analysis/test_ops.py::test_xla_on_the_cpu_where_there_is_no_device",
+        "analysis/ops/test_ops.py::test_xla_on_the_cpu_where_there_is_no_device",
     ),
     "no compiled operation, so no page": (
         "tools/test_hlo_stats.py::test_without_compiled_operations_it_says_why",
@@ -189,7 +191,7 @@ PROOFS: dict[str, tuple[str, ...]] = {
         f"{_COST}test_nothing_is_negative_and_parts_sum_to_the_whole",
     ),
     "the source line, where there is no stack": (
-        "analysis/test_source_lines.py::test_boxes_are_called_by_the_source_of_their_operations",
+        "analysis/timeline/test_source_lines.py::test_boxes_are_called_by_the_source_of_their_operations",
     ),
     "a CPU is called CPU": _NAMES,
     # live_corpus_memory.py: the memory of programs
@@ -205,7 +207,7 @@ PROOFS: dict[str, tuple[str, ...]] = {
         "tools/test_memory_viewer.py::test_live_buffers_lie_where_and_as_long_as_the_file_says",
     ),
     "without the padding of parameters and results": (
-        "analysis/test_hlo_padding.py::test_a_batch_of_16_on_128_lanes_wastes_seven_of_eight",
+        "analysis/hlo/test_padding.py::test_a_batch_of_16_on_128_lanes_wastes_seven_of_eight",
     ),
     "results that take over a parameter's memory": (
         "truth/test_memory_facts.py::test_a_result_in_a_donated_parameter_s_memory_is_no_second_buffer",
@@ -213,12 +215,12 @@ PROOFS: dict[str, tuple[str, ...]] = {
     "buffers that are held throughout": (f"{_HLO_MEMORY}test_spaces_are_apart",),
     # test_ops.py: framework operations of recorded runs
     "memory allocated or freed for an operation": (
-        "analysis/test_ops.py::test_memory_for_an_operation_is_no_execution_of_it",
+        "analysis/ops/test_ops.py::test_memory_for_an_operation_is_no_execution_of_it",
         f"{_PROOFS}test_functions_ran_each_operation_as_often_as_the_raw_events_of_its_name",
         "truth/test_ops_tf.py::test_operations_ran_as_often_and_as_long_as_their_loops",
     ),
     "operations that ran eagerly": (
-        "analysis/test_ops.py::test_an_eager_execution_is_its_kernel_named_by_its_dispatch",
+        "analysis/ops/test_ops.py::test_an_eager_execution_is_its_kernel_named_by_its_dispatch",
         "truth/test_ops_tf.py::test_operations_ran_as_often_and_as_long_as_their_loops",
     ),
 }

@@ -58,7 +58,8 @@ def test_every_tool_has_its_own_module_document_and_test() -> None:
             f"define the view of {tool.name} in tools/{tool.name}.py or a folder of that name"
         )
     wanted = [ROOT / "docs" / "tools" / f"{name}.md" for name in NAMES]
-    wanted += [ROOT / "tests" / "tools" / f"test_{name}.py" for name in NAMES]
+    tests = ROOT / "tests" / "tools"
+    wanted += [(tests / name if (tests / name).is_dir() else tests) / f"test_{name}.py" for name in NAMES]
     wanted += [ROOT / "tests" / "browser" / f"test_{name}.py" for name in NAMES if (VIEWS / name).is_dir()]
     assert not missing(wanted)
     documents = {path.stem for path in (ROOT / "docs" / "tools").glob("*.md")} - {"README"}
@@ -237,7 +238,7 @@ def check_reasons(payload: Payload) -> None:
 
 
 def test_the_query_line_colors_the_fields_of_the_language() -> None:
-    source = (ROOT / "frontend/src/tools/trace_viewer/query_tokens.ts").read_text("utf-8")
+    source = (ROOT / "frontend/src/tools/trace_viewer/query/tokens.ts").read_text("utf-8")
     match = re.search(r"const FIELDS = '([a-z|]+)';", source)
     assert match
     assert match[1].split("|") == [field.name for field in FIELDS]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from tb_tpuprof.serve.respond import Body, Handler, fingerprint, wsgi
 from tb_tpuprof.serve.routes import Routes
 from tb_tpuprof.session import Session
 from tb_tpuprof.tools import get_tool
+from tb_tpuprof.tools.base import File
 
 DEMO = Path(__file__).parents[2] / "demo_logs" / "jax_train"
 RUN = "python_traced"
@@ -158,3 +160,14 @@ def test_a_download_is_the_file_and_not_the_page(form: str) -> None:
     assert response.data == b"".join(parts)
     assert response.headers["Content-Disposition"] == f'attachment; filename="{name}"'
     assert name.endswith(f".{kind.ending}")
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [("a b/c: (1)", "a_b_c_(1).txt"), ("n" * 150, "n" * 150 + ".txt"), ("n" * 300, "n" * 150 + ".txt")],
+)
+def test_the_name_of_a_file_is_safe_and_at_most_150_characters_long(given: str, name: str) -> None:
+    session = Session(str(DEMO / "plugins" / "profile" / RUN), cache=False)
+    kind = File("text", "txt", "text/plain", lambda *_: (given, (b"content",)))
+    found, parts = replace(get_tool("graph_viewer"), files=(kind,)).file(session, None, {}, "text")
+    assert (found, list(parts)) == (name, [b"content"])

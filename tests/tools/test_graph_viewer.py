@@ -17,6 +17,7 @@ from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.ingest.hlo.module import decode_hlo
 from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.session import Session
+from tb_tpuprof.tools.graph_viewer.tables import _stack
 from tb_tpuprof.tools.graph_viewer.view import TOOL, _root_of
 from tb_tpuprof.tools.hlo_stats.view import TOOL as HLO_STATS
 from tb_tpuprof.tools.payload import Payload
@@ -252,3 +253,13 @@ def test_what_is_not_there_is_said(session: Session, tmp_path: Path) -> None:
     assert "no HLO" in TOOL.available(bare).reason
     with pytest.raises(ToolUnavailable):
         run(bare)
+
+
+def test_the_innermost_twelve_frames_of_a_node_are_listed() -> None:
+    places = [SimpleNamespace(text=f"a.py:{i}", function=f"f{i}") for i in range(30)]
+    stacks = {5: places, 6: places[:2]}
+    module: Any = SimpleNamespace(
+        frames=SimpleNamespace(stack=stacks.__getitem__), instructions={"stack_frame": [5, 6]}
+    )
+    assert _stack(module, 0).splitlines() == [f"a.py:{i} f{i}" for i in range(12)]
+    assert _stack(module, 1) == "a.py:0 f0\na.py:1 f1"

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,8 +11,9 @@ import pytest
 from tb_tpuprof.errors import BadParameter, ToolUnavailable
 from tb_tpuprof.ingest.xspace.messages import xspace_class
 from tb_tpuprof.session import Session
+from tb_tpuprof.tools.op_profile import details
 from tb_tpuprof.tools.op_profile.view import TOOL
-from tests.builders import drawing
+from tests.builders import DrawnEvent, DrawnPlane, build, drawing
 from tests.golden_files import demo_runs
 from tests.ingest.hlo_protos import array, computation, instruction, proto
 from tests.synthetic import Parts, PlaneWriter, TpuJob, tpu_hosts, tpu_xspace, write_run
@@ -147,11 +150,14 @@ def test_details_of_a_dot_on_cpu(cpu: Session) -> None:
             product = {key: values[0] for key, values in cells(payload, "products").items()}
             flops = 2.0 * product["batch"] * product["rows"] * product["contracted"] * product["columns"]  # type: ignore[operator]
             assert payload.scalars["flops"].value == flops
+            assert payload.tables["products"].note == (
+                "the share of the unit they fill is known only for TPUs"
+            )
         if facts["Opcode"] == "fusion":
             assert payload.tables["contents"].n_rows > 0
 
 
-def dot_on_tpu() -> bytes:
+def dot_on_tpu(duration_ps: int = 10 * US) -> bytes:
     """x[16, 512] · w[512, 200] on a TPU v5e, the batch of 16 in the fastest dimension of x: 2 · 16 · 512 ·
     200 FLOPs, twice 10 µs.
     """
@@ -195,7 +201,7 @@ def dot_on_tpu() -> bytes:
     }
     plane.metadata("%dot.3 = dot()", stats, "dot.3")
     for start in (0, 20 * US):
-        plane.event(line, "%dot.3 = dot()", start, 10 * US)
+        plane.event(line, "%dot.3 = dot()", start, duration_ps)
     plane.event(plane.line("Async XLA Ops", 9, 0), "%dot.3 = dot()", 0, 50 * US)
     PlaneWriter(space, "/host:metadata").metadata(
         "jit_f(7)", {"Hlo Proto": proto([computation(1, "main", body, 3)], f17=frames)}
@@ -221,6 +227,7 @@ def test_details_of_a_dot_on_a_tpu_say_what_its_layout_and_the_matrix_unit_cost(
     assert (product["rows"], product["contracted"], product["columns"]) == (16, 512, 200)
     assert product["fill_fraction"] == pytest.approx(200 / 256)
     assert product["padding"] == "columns 200 padded to 256"
+    assert payload.tables["products"].note == "on a unit of 128 × 128"
     shapes = dict(zip(*(cells(payload, "shapes")[key] for key in ("part", "padded_bytes")), strict=True))
     assert shapes["operand 0"] == 128 * 512 * 4
     assert payload.scalars["flops"].value == 2 * 16 * 512 * 200
@@ -228,6 +235,57 @@ def test_details_of_a_dot_on_a_tpu_say_what_its_layout_and_the_matrix_unit_cost(
     assert list(zip(*cells(payload, "stack").values(), strict=True)) == [("a.py:3", "f"), ("a.py:9", "main")]
     longest = {key: values[0] for key, values in cells(payload, "longest").items()}
     assert (longest["host"], longest["duration_ps"]) == ("tpu", 10 * US)
+
+
+def test_an_operation_without_time_has_no_share(tmp_path: Path) -> None:
+    session = Session(str(write_run(tmp_path / "run", {"tpu": dot_on_tpu(0)})), cache=False)
+    payload = TOOL.run(session, None, {"program": "jit_f(7)", "op": "dot.3"}, "op")
+    assert [payload.scalars[key].value for key in ("self_time_ps", "fraction")] == [0, 0]
+    assert payload.scalars["flop_rate_flops_per_s"].value is None
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [([DrawnEvent("copy", 40, 20), DrawnEvent("copy", 80, 9)], [40, 20]), ([], [105, 50])],
+)
+def test_an_asynchronous_event_is_the_longest_where_the_operation_has_no_other(
+    own: list[DrawnEvent], expected: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asynchronous = [DrawnEvent("copy", 0, 30), DrawnEvent("copy", 105, 50)]
+    trace = build([DrawnPlane("/device:TPU:0", {"XLA Ops": own, "Async XLA Ops": asynchronous})])
+    monkeypatch.setattr(details, "_events_of", lambda *_: np.arange(trace.n_events))
+    session: Any = SimpleNamespace(hosts=("tpu",))
+    ops: Any = None
+    columns = {
+        column.name: column.values.tolist() for column in details._longest(session, "tpu", trace, ops).columns
+    }
+    assert [columns["start_ps"], columns["duration_ps"]] == [[time] for time in expected]
+
+
+def long_fusion() -> bytes:
+    """A fusion of 600 negations of 4 numbers, which runs for 10 µs on a TPU."""
+    shape = array(4)
+    body = [instruction(11, "parameter", shape, f9=0)]
+    body += [instruction(row, "negate", shape, [row - 1]) for row in range(12, 612)]
+    fusion = instruction(2, "fusion", shape, [1], f11="kLoop", f38=(20,))
+    main = [instruction(1, "parameter", shape, f9=0), fusion]
+    space = xspace_class()()
+    plane = PlaneWriter(space, "/device:TPU:0")
+    plane.metadata("%fusion.2 = fusion()", {"program_id": 7, "symbol_id": 2}, "fusion.2")
+    plane.event(plane.line("XLA Ops", 1, 0), "%fusion.2 = fusion()", 0, 10 * US)
+    program = proto([computation(20, "body", body, 611), computation(1, "main", main, 2)])
+    PlaneWriter(space, "/host:metadata").metadata("jit_f(7)", {"Hlo Proto": program})
+    return bytes(space.SerializeToString())
+
+
+def test_the_first_500_instructions_of_a_fusion_are_listed(tmp_path: Path) -> None:
+    session = Session(str(write_run(tmp_path / "run", {"tpu": long_fusion()})), cache=False)
+    payload = TOOL.run(session, None, {"program": "jit_f(7)", "op": "fusion.2"}, "op")
+    contents = cells(payload, "contents")
+    assert contents["name"] == [f"negate.{row}" for row in range(12, 512)]
+    assert payload.tables["contents"].note.startswith("the first 500 of 600; ")
+    assert contents["flops"] == [4] * 500
+    assert contents["estimated_fraction"] == pytest.approx([1 / 600] * 500)
 
 
 def test_an_operation_that_did_not_run_is_refused(cpu: Session) -> None:

@@ -11,8 +11,10 @@ import pytest
 
 from tb_tpuprof.analysis.diagnosis.causes import Cause
 from tb_tpuprof.parallel.policy import POLICY
+from tb_tpuprof.session import Session
 from tb_tpuprof.tools import findings_tables, verdicts, why
 from tb_tpuprof.tools.verdicts import _is_quick
+from tests.golden_files import demo_runs
 
 MS = 10**9
 
@@ -140,6 +142,12 @@ def test_small_files_are_quick_and_compressed_ones_are_larger_than_they_look() -
     many: Any = [0] * (POLICY.max_hosts_in_memory + 1)
     assert not _is_quick(session_of(("a.pb", 1)), many)
     assert _is_quick(session_of(("a.pb", 1)), many[1:])
+
+
+def test_pages_of_the_demo_logs_need_no_second_answer() -> None:
+    for run in demo_runs().values():
+        session = Session(str(run), cache=False)
+        assert _is_quick(session, session.hosts)
 
 
 @pytest.mark.parametrize(

@@ -216,7 +216,7 @@ class _Costs:
                 self._operand(row, 0), module.shape(row), module.attributes(row).dot or DotDims()
             ),
             "convolution": lambda row: convolution_flops(
-                (self._operand(row, 0), self._operand(row, 1), module.shape(row)), module.attributes(row)
+                self._operand(row, 0), module.shape(row), module.attributes(row)
             ),
             "fft": lambda row: fft_flops(self._operand(row, 0), module.attributes(row).fft_length),
             "triangular-solve": lambda row: triangular_solve_flops(

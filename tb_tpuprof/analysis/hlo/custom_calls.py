@@ -161,12 +161,12 @@ def _convolution(call: Call) -> CallCost:
         feature_group_count=max(attributes.feature_group_count, 1),
         batch_group_count=max(attributes.batch_group_count, 1),
     )
-    lhs, rhs, out = call.operand(0), call.operand(1), first_array(call.result)
+    lhs, out = call.operand(0), first_array(call.result)
     if "BackwardInput" in call.target:
         lhs, out = out, call.operand(0)
     elif "BackwardFilter" in call.target:
-        rhs, out = out, call.operand(1)
-    return CallCost(convolution_flops((lhs, rhs, out), attributes))
+        out = call.operand(1)
+    return CallCost(convolution_flops(lhs, out, attributes))
 
 
 def _attention(call: Call) -> CallCost:

@@ -38,14 +38,13 @@ def dot_flops(lhs: Shape, result: Shape, dims: DotDims) -> float:
     return float(FMA * first_array(result).n_elements) * width
 
 
-def convolution_flops(operands: tuple[Shape, Shape, Shape], attributes: Attributes) -> float:
-    """2 × input features per group × output features × batch per group × Π valid positions; operands are
-    input, kernel, output.
+def convolution_flops(lhs: Shape, out: Shape, attributes: Attributes) -> float:
+    """2 × input features per group × output features × batch per group × Π valid positions. `lhs`: the input;
+    the kernel's size is in the window.
 
     A position is valid if the kernel's element meets an element of the input, not padding or a hole of
     dilation.
     """
-    lhs, _, out = operands
     dims = attributes.convolution or ConvolutionDims()
     window = attributes.window or ()
     positions = 1

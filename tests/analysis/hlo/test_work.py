@@ -291,18 +291,24 @@ def test_convolutions_count_valid_positions_of_every_dimension() -> None:
     batch.
     """
     dims = ConvolutionDims(0, 1, (2, 3), 1, 0, (2, 3), 0, 1, (2, 3))
-    lhs, rhs, out = Shape(F32, (6, 4, 5, 7)), Shape(F32, (16, 2, 3, 2)), Shape(F32, (2, 16, 3, 6))
+    lhs, out = Shape(F32, (6, 4, 5, 7)), Shape(F32, (2, 16, 3, 6))
     base = Attributes(
         window=window((3, 0), (2, 0)), convolution=dims, feature_group_count=1, batch_group_count=1
     )
-    assert convolution_flops((lhs, rhs, out), base) == 2 * 4 * 16 * 6 * (3 * 3) * (2 * 6)
+    assert convolution_flops(lhs, out, base) == 2 * 4 * 16 * 6 * (3 * 3) * (2 * 6)
     grouped = Attributes(window=base.window, convolution=dims, feature_group_count=2, batch_group_count=3)
-    assert convolution_flops((lhs, rhs, out), grouped) == 2 * 2 * 16 * 2 * (3 * 3) * (2 * 6)
+    assert convolution_flops(lhs, out, grouped) == 2 * 2 * 16 * 2 * (3 * 3) * (2 * 6)
     none = Attributes(convolution=dims, feature_group_count=0, batch_group_count=0)
-    assert convolution_flops((lhs, rhs, out), none) == 2 * 4 * 16 * 6
+    assert convolution_flops(lhs, out, none) == 2 * 4 * 16 * 6
     more = Attributes(window=window((3, 0), (2, 0), (2, 0)), convolution=dims)
-    assert convolution_flops((lhs, rhs, out), more) == 2 * 4 * 16 * 6 * (3 * 3) * (2 * 6) * 1
-    assert convolution_flops((lhs, rhs, out), Attributes()) == 2 * 6 * 2 * 6
+    assert convolution_flops(lhs, out, more) == 2 * 4 * 16 * 6 * (3 * 3) * (2 * 6) * 1
+    assert convolution_flops(lhs, out, Attributes()) == 2 * 6 * 2 * 6
+
+
+def test_positions_of_a_long_kernel_are_counted_one_by_one() -> None:
+    """Kernel element i and output element k meet the input, of 5,000 elements, where i + k < 5,000."""
+    (dim,) = window((5000, 0))
+    assert valid_positions(dim, 5000, 5000) == sum(range(1, 5001))
 
 
 def test_windows_without_positions() -> None:

@@ -40,8 +40,8 @@ class Window:
     start_ps: int
     end_ps: int
     width_px: int
-    depth_from: int = 0
-    depth_to: int = MOST_DEPTH
+    depth_from: int
+    depth_to: int
 
     @property
     def pixel_ps(self) -> int:

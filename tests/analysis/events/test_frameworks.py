@@ -45,6 +45,13 @@ def named(*names: str) -> Trace:
     )
 
 
+def test_the_last_string_of_a_trace_is_read_too() -> None:
+    name = "PjitFunction(step)"
+    trace = build([DrawnPlane("/host:CPU", {name: [DrawnEvent(name, 0, PS)]})])
+    assert trace.strings[len(trace.strings) - 1] == name
+    assert software(trace).framework == JAX
+
+
 @pytest.mark.parametrize(
     ("names", "framework"),
     [

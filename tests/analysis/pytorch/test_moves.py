@@ -99,6 +99,7 @@ def test_lists_of_tensors_have_no_known_bytes() -> None:
     text = '[[[4, 6], [4, 6]], [4, 6]]\n["TensorList", "float"]\n["", ""]'
     assert math.isnan(work_of("aten::add", text).n_bytes)
     assert math.isnan(work_of("aten::cat", text).n_bytes)
+    assert math.isnan(work_of("aten::zero_", text).flops)
 
 
 CATEGORIES = {

@@ -109,7 +109,7 @@ def test_no_event_is_stray_that_belongs_to_the_trace(tmp_path: Path, events: lis
     assert not payload.diagnostics
 
 
-def test_tracks_are_active_where_a_loop_finds_an_event() -> None:
+def test_tracks_of_three_hosts_are_active_where_a_loop_finds_an_event() -> None:
     rng = random.Random(5)
     lines = {
         f"line {i}": sorted(
@@ -118,16 +118,25 @@ def test_tracks_are_active_where_a_loop_finds_an_event() -> None:
         )
         for i in range(12)
     }
-    trace = build([DrawnPlane("/host:CPU", lines)])
-    names = {row["track"]: row["name"] for row in rows(ask(trace), "tracks")}
+    # The second host started 1,000 ps after the first, a third ran alone before both.
+    hosts = [
+        build([DrawnPlane("/host:CPU", dict(list(lines.items())[first : first + 4]))], start_ns=start_ns)
+        for first, start_ns in ((0, 6), (4, 7), (8, 5))
+    ]
+    offset_of = {name: (1000, 2000, 0)[i // 4] for i, name in enumerate(lines)}
+    names = {row["track"]: row["name"] for row in rows(ask(*hosts), "tracks")}
     assert len(names) == 12
-    for start, end in ((0, 1), (100, 101), (0, 1000), *((s, s + 60) for s in range(0, 940, 47))):
+    for start, end in ((0, 1), (100, 101), (0, 3000), *((s, s + 60) for s in range(0, 2960, 47))):
         wanted = {
             name
             for name, events in lines.items()
-            if any(e.start_ps < end and e.start_ps + max(e.duration_ps, 1) > start for e in events)
+            if any(
+                e.start_ps < end - offset_of[name]
+                and e.start_ps + max(e.duration_ps, 1) > start - offset_of[name]
+                for e in events
+            )
         }
-        answer = ask(trace, question="active", start_ps=start, end_ps=end)
+        answer = ask(*hosts, question="active", start_ps=start, end_ps=end)
         assert {names[row["track"]] for row in rows(answer, "active")} == wanted
 
 

@@ -38,22 +38,23 @@ const layerRules = Object.entries(MAY_IMPORT).map(([layer, allowed]) => {
 const toolNames = readdirSync(new URL('./src/tools/', import.meta.url), { withFileTypes: true })
   .filter((entry) => entry.isDirectory())
   .map((entry) => entry.name);
+const APP = ['**/../../app', '**/../../app/*', '**/../../index'];
 const others = (name) => toolNames.filter((other) => other !== name);
 const toolRules = toolNames.map((name) =>
   forbid(
     [`src/tools/${name}/**/*.{ts,tsx}`],
-    [
-      ...others(name).flatMap((other) => [`../${other}/**`, `../${other}`, `../../${other}/**`]),
-      '**/../../app',
-      '**/../../app/*',
-      '**/../../index',
-    ],
+    [...others(name).flatMap((other) => [`../${other}/**`, `../${other}`, `../../${other}/**`]), ...APP],
     'a tool imports neither another tool nor the app',
   ),
 );
 
 // The folders of the trace viewer, from bottom to top.
 const VIEWER = ['data', 'drawing', 'state', 'input', 'tracks', 'query', 'marks', 'details', 'saving'];
+const folders = readdirSync(new URL('./src/tools/trace_viewer/', import.meta.url), { withFileTypes: true })
+  .filter((entry) => entry.isDirectory())
+  .map((entry) => entry.name);
+if (String(folders.sort()) !== String([...VIEWER].sort()))
+  throw new Error(`Give each folder of the trace viewer a place in VIEWER: ${String(folders)}`);
 const viewerRules = VIEWER.map((folder, place) =>
   forbid(
     [`src/tools/trace_viewer/${folder}/**/*.{ts,tsx}`],
@@ -61,9 +62,7 @@ const viewerRules = VIEWER.map((folder, place) =>
       ...VIEWER.slice(place + 1).map((other) => `../${other}/**`),
       ...['index', 'minimap', 'toolbar'].map((file) => `../${file}`),
       ...others('trace_viewer').map((other) => `../../${other}/**`),
-      '../../../app',
-      '../../../app/*',
-      '../../../index',
+      ...APP,
     ],
     `${folder} imports only what is below it: ${VIEWER.slice(0, place).join(', ') || 'nothing'}`,
     { ignores: ['**/*.test.{ts,tsx}'] },

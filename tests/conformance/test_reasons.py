@@ -40,6 +40,7 @@ _MEMORY, _COST, _TREE = (
     "analysis/hlo/test_cost.py::",
     "analysis/hlo/test_op_tree.py::",
 )
+_GPU_PARTS = "tools/pod_viewer/test_gpu_parts.py::"
 _HLO_MEMORY = "analysis/hlo/test_memory.py::"
 _CUT_STEPS = (f"{_STEPS}test_first_and_last_of_many_steps_are_left_out",)
 _ACTIVE = (
@@ -127,7 +128,7 @@ PROOFS: dict[str, tuple[str, ...]] = {
         f"{_STEPS}test_without_annotations_a_step_lasts_from_one_run_of_a_function_to_the_next",
     ),
     "a GPU that did its part of the step at another time": (
-        "tools/pod_viewer/test_gpu_parts.py::test_a_gpu_that_did_its_part_at_another_time_has_a_span_of_its_own",
+        f"{_GPU_PARTS}test_a_gpu_that_did_its_part_at_another_time_has_a_span_of_its_own",
     ),
     "calls of Python and events inside others": (
         f"{_STEPS}test_nested_work_is_counted_once_and_wrappers_not_at_all",
